@@ -1,0 +1,233 @@
+//! What a turn tells those who watch it: one stream, one closed set.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use agent_tools::{Answer, Call, CallKind, Change, Outline, Part, ToolOutput};
+use jiff::Timestamp;
+use tokio::sync::oneshot;
+
+use crate::provider::Usage;
+use crate::session::SessionId;
+use crate::turn::TurnError;
+
+/// What a person says to start a turn.
+#[derive(Debug, Clone)]
+pub struct Prompt {
+    /// Text and pictures.
+    pub parts: Vec<Part>,
+}
+
+impl Prompt {
+    /// A prompt of text alone.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self { parts: vec![Part::text(text)] }
+    }
+}
+
+/// Something that happened in a turn. Closed on purpose: a new variant breaks the journal and every frontend.
+#[derive(Debug)]
+pub enum Event {
+    /// The turn began with this prompt.
+    Prompt(Prompt),
+    /// Words of the model; deltas joined to at most 100 ms or 4 KiB.
+    Text(String),
+    /// Reasoning of the model.
+    Thinking(String),
+    /// A call was found and outlined. Nothing has happened yet.
+    Called {
+        /// The call.
+        call: Arc<Call>,
+        /// What it is about.
+        outline: Arc<Outline>,
+    },
+    /// A person is asked.
+    Ask(Ask),
+    /// A call is running.
+    Started {
+        /// The call's id.
+        id: String,
+    },
+    /// The last lines that a running call printed.
+    Output {
+        /// The call's id.
+        id: String,
+        /// The lines.
+        tail: String,
+    },
+    /// A call was answered.
+    Finished {
+        /// The call.
+        call: Arc<Call>,
+        /// What kind it was.
+        kind: CallKind,
+        /// Its result.
+        output: Arc<ToolOutput>,
+    },
+    /// The model is done with one request.
+    Usage(UsageReport),
+    /// Something that a person should know.
+    Notice(Notice),
+    /// The turn is over. A failure of the model or the network is one of its endings.
+    Ended(Result<Ending, TurnError>),
+}
+
+/// What requests have cost so far.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct UsageReport {
+    /// The last request alone.
+    pub last: Usage,
+    /// The session so far.
+    pub total: Usage,
+    /// How many requests the session has made.
+    pub requests: u64,
+}
+
+/// A question to a person. Dropped unanswered, it is a no.
+pub struct Ask {
+    /// The call.
+    pub call: Arc<Call>,
+    /// What it is about and needs.
+    pub outline: Arc<Outline>,
+    /// Why it is asked.
+    pub why: String,
+    /// What would be written.
+    pub change: Option<Arc<Change>>,
+    pub(crate) reply: oneshot::Sender<Answer>,
+}
+
+impl Ask {
+    /// Answers it.
+    pub fn answer(self, answer: Answer) {
+        // Nobody waits any more where the turn was cancelled meanwhile: then the answer is of no use.
+        let _ = self.reply.send(answer);
+    }
+}
+
+impl fmt::Debug for Ask {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ask").field("call", &self.call).field("why", &self.why).finish_non_exhaustive()
+    }
+}
+
+/// Something that a person should know.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum Notice {
+    /// A request failed and is made again. What the answer had so far is void.
+    Retry {
+        /// Which try comes next, the first being 1.
+        attempt: u32,
+        /// After this pause.
+        delay: Duration,
+        /// Why.
+        reason: String,
+    },
+    /// The same call was made again and again.
+    Repeated {
+        /// The tool.
+        name: String,
+        /// How often in a row.
+        times: u32,
+    },
+    /// A question was answered.
+    Permission {
+        /// The call.
+        call: Arc<Call>,
+        /// What it is about and needs.
+        outline: Arc<Outline>,
+        /// What may be done without asking.
+        allowed: agent_tools::policy::Mode,
+        /// The answer.
+        decision: Decision,
+    },
+    /// Anything else.
+    Text(String),
+}
+
+/// How a question ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Decision {
+    /// A person answered.
+    Person(Answer),
+    /// An earlier answer covers it.
+    Granted,
+    /// Nobody answered.
+    Unanswered,
+}
+
+/// How a turn ended well, or at least in order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ending {
+    /// The model is done.
+    Done,
+    /// The model is done, and its last call had been blocked, or rejected for want of a person: its text.
+    Blocked(String),
+    /// Somebody stopped it.
+    Cancelled,
+    /// It ran into a limit.
+    Limit(Limit),
+    /// The answer was cut at its size limit.
+    Truncated,
+    /// The model or its provider refused.
+    Refused,
+}
+
+/// What a turn can run into.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Limit {
+    /// Requests in one turn.
+    Turns(u64),
+    /// Money.
+    Cost,
+    /// The same call, so often in a row.
+    Loop(u32),
+}
+
+/// An event, stamped: when, in which session, and what the log has of it.
+#[derive(Debug)]
+pub struct Stamped {
+    /// The session.
+    pub session: SessionId,
+    /// When.
+    pub at: Timestamp,
+    /// What.
+    pub event: Event,
+    /// The lines that the log has of it, each with its newline: none, one, or several.
+    pub lines: Arc<str>,
+}
+
+/// Counts of a turn's answered calls.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Commands.
+    pub commands: u32,
+    /// Files read, written, edited.
+    pub files: u32,
+    /// Skills loaded.
+    pub skills: u32,
+}
+
+impl Tally {
+    /// Counts one answered call.
+    pub fn count(&mut self, kind: CallKind) {
+        match kind {
+            CallKind::Command => self.commands += 1,
+            CallKind::Read | CallKind::Write | CallKind::Edit => self.files += 1,
+            CallKind::Skill => self.skills += 1,
+            CallKind::Search | CallKind::Todo | CallKind::Plan | CallKind::Agent | CallKind::Other => {}
+        }
+    }
+}
+
+impl fmt::Display for Tally {
+    /// `⚙ 2 command(s) · 📝 3 file op(s) · 📖 1 skill(s)`, without what is zero.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let counts =
+            [("⚙", self.commands, "command(s)"), ("📝", self.files, "file op(s)"), ("📖", self.skills, "skill(s)")];
+        let shown: Vec<String> =
+            counts.iter().filter(|(_, n, _)| *n > 0).map(|(sign, n, what)| format!("{sign} {n} {what}")).collect();
+        f.write_str(&shown.join(" · "))
+    }
+}

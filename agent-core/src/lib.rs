@@ -1,0 +1,19 @@
+//! The turn loop of a coding agent: model, tools, transcript, events, settings.
+
+#![forbid(unsafe_code)]
+#![deny(clippy::print_stdout, clippy::print_stderr)]
+
+pub mod agent;
+pub mod discover;
+mod event;
+mod message;
+pub mod prompt;
+pub mod provider;
+mod session;
+pub mod settings;
+mod turn;
+
+pub use event::{Ask, Decision, Ending, Event, Limit, Notice, Prompt, Stamped, Tally, UsageReport};
+pub use message::{Block, CallResult, Message, Origin};
+pub use session::SessionId;
+pub use turn::TurnError;

@@ -1,0 +1,5 @@
+//! Skills.
+
+/// The skills of some directories.
+#[derive(Debug, Default)]
+pub struct Catalogue;

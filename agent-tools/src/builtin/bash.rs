@@ -1,0 +1,1 @@
+//! Runs a shell command.

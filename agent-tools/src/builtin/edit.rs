@@ -1,0 +1,1 @@
+//! Changes part of a file.

@@ -1,0 +1,1 @@
+//! How a command is started, read and ended.

@@ -1,0 +1,1 @@
+//! Reads part of a file.

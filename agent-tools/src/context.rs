@@ -1,0 +1,159 @@
+//! What a call works with: the place, the files, the policy, the program around it.
+
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+
+use crate::call::Call;
+use crate::host::{Alone, Host};
+use crate::place::Place;
+use crate::policy::{Mode, Policy};
+
+/// What a call works with. Cheap to clone.
+#[derive(Clone)]
+pub struct ToolContext {
+    /// Where the session is.
+    pub place: Arc<Place>,
+    /// Files: the disk, or an editor's unsaved buffers over it.
+    pub files: Arc<dyn Files>,
+    /// Who judges calls.
+    pub policy: Arc<dyn Policy>,
+    /// The program around the tools.
+    pub host: Arc<dyn Host>,
+    /// What outlives a call. Dropping the last context of a session ends it.
+    pub jobs: Arc<Jobs>,
+}
+
+impl ToolContext {
+    /// A context over the disk with nobody around. There is no default policy: an embedder must name one.
+    pub fn new(cwd: impl Into<PathBuf>, policy: impl Policy + 'static) -> Self {
+        #[cfg(feature = "builtin")]
+        let files: Arc<dyn Files> = Arc::new(crate::builtin::Disk);
+        #[cfg(not(feature = "builtin"))]
+        let files: Arc<dyn Files> = Arc::new(NoFiles);
+        Self {
+            place: Arc::new(Place::new(cwd)),
+            files,
+            policy: Arc::new(policy),
+            host: Arc::new(Alone),
+            jobs: Arc::new(Jobs::default()),
+        }
+    }
+}
+
+/// Files as the tools read and write them. Paths are absolute.
+#[async_trait]
+pub trait Files: Send + Sync {
+    /// Opens a regular file for reading. Never waits for another process: a pipe, a socket, a device or a
+    /// directory is an error.
+    ///
+    /// # Errors
+    /// Those of the disk; [`io::ErrorKind::NotFound`] where there is nothing, [`io::ErrorKind::IsADirectory`],
+    /// [`io::ErrorKind::InvalidInput`] for what is no regular file.
+    async fn open(&self, path: &Path) -> io::Result<Opened>;
+
+    /// Replaces the contents of a file, whole or not at all, or makes it and its parents. Keeps mode, owner where
+    /// possible, and writes through links. `expected` is what it held when the change was worked out (none: there was
+    /// no file).
+    ///
+    /// # Errors
+    /// [`WriteError::Changed`] where the file does not hold `expected` any more; those of the disk.
+    async fn replace(&self, path: &Path, expected: Option<&[u8]>, contents: &[u8]) -> Result<(), WriteError>;
+}
+
+/// A file that is open for reading.
+pub struct Opened {
+    /// Its bytes, from the start.
+    pub reader: Box<dyn Read + Send>,
+    /// How many bytes it had when it was opened.
+    pub len: u64,
+}
+
+/// Why a file was not written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum WriteError {
+    /// It changed after the change was worked out.
+    #[error("the file was changed by someone else meanwhile")]
+    Changed,
+    /// The disk said no.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+/// No files at all: what a context has when the crate is built without its tools.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoFiles;
+
+#[async_trait]
+impl Files for NoFiles {
+    async fn open(&self, _path: &Path) -> io::Result<Opened> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    async fn replace(&self, _path: &Path, _expected: Option<&[u8]>, _contents: &[u8]) -> Result<(), WriteError> {
+        Err(io::Error::from(io::ErrorKind::Unsupported).into())
+    }
+}
+
+/// The leave to run a call. Only the gate makes one.
+pub struct Permit<'a> {
+    call: &'a Call,
+    mode: Mode,
+}
+
+impl<'a> Permit<'a> {
+    pub(crate) fn new(call: &'a Call, mode: Mode) -> Self {
+        Self { call, mode }
+    }
+
+    /// The call that was let through.
+    pub fn call(&self) -> &Call {
+        self.call
+    }
+
+    /// The ceiling and what this call was let do besides.
+    pub fn mode(&self) -> Mode {
+        self.mode
+    }
+}
+
+/// Something that outlives the call that started it: a process group, a background task.
+pub trait Job: Send {
+    /// Whether there is still something to end.
+    fn alive(&self) -> bool;
+    /// Ends it, now.
+    fn end(&mut self);
+}
+
+/// What outlives a call. Dropping it ends all of it.
+#[derive(Default)]
+pub struct Jobs {
+    // A lock, because calls that run at the same time add to it; held for a push or a sweep only.
+    held: Mutex<Vec<Box<dyn Job>>>,
+}
+
+impl Jobs {
+    /// Keeps a job until the session ends. Jobs that have ended by themselves are let go.
+    pub fn hold(&self, job: impl Job + 'static) {
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        held.retain(|j| j.alive());
+        held.push(Box::new(job));
+    }
+
+    /// Ends all that is held.
+    pub fn end_all(&self) {
+        let held = std::mem::take(&mut *self.held.lock().unwrap_or_else(PoisonError::into_inner));
+        for mut job in held {
+            job.end();
+        }
+    }
+}
+
+impl Drop for Jobs {
+    fn drop(&mut self) {
+        self.end_all();
+    }
+}

@@ -1,0 +1,1 @@
+//! Diffs: the one place where they are made.

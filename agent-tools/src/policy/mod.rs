@@ -1,0 +1,270 @@
+//! Who may do what: the policy, its verdict, and the gate that both toolsets go through.
+//!
+//! The rules are those of the permission modes: a ceiling of four octal digits, and `ask`, `auto` or `allow` for what
+//! lies within and beyond it.
+
+mod mode;
+#[cfg(feature = "builtin")]
+pub mod shell;
+#[cfg(feature = "builtin")]
+pub mod zone;
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::{Mutex, PoisonError};
+
+pub use mode::{MalformedMode, Mode, Rights, Zone};
+
+use crate::call::{CallKind, Outline};
+
+/// Judges calls.
+pub trait Policy: Send + Sync {
+    /// What is to be done with this call.
+    fn judge(&self, call: &Outline) -> Verdict;
+
+    /// What may be done without asking, as a mode. Nothing by default: then a person is asked before anything is even
+    /// looked at.
+    fn ceiling(&self) -> Mode {
+        Mode::NONE
+    }
+
+    /// The mode that a call runs with once it was let through: by default the ceiling and what the call needs.
+    fn permits(&self, call: &Outline) -> Mode {
+        self.ceiling().union(call.needs.mode)
+    }
+
+    /// Told between calls whether a plan draft is open.
+    fn planning(&self, _draft_open: bool) {}
+}
+
+/// What a policy says of a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// It runs.
+    Allow,
+    /// A person is asked.
+    Ask {
+        /// Why, for the person.
+        why: String,
+        /// What happens where nobody can answer.
+        unanswered: Unanswered,
+    },
+    /// It does not run. The text is the model's.
+    Deny(String),
+}
+
+/// What becomes of a question that nobody can answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Unanswered {
+    /// The call runs.
+    Allow,
+    /// It reads like a person's no.
+    Reject,
+    /// It is blocked; the text is the model's.
+    Block(String),
+}
+
+/// Allows everything: for tests and examples, and for those who know what they do.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Open;
+
+impl Policy for Open {
+    fn judge(&self, _call: &Outline) -> Verdict {
+        Verdict::Allow
+    }
+
+    fn ceiling(&self) -> Mode {
+        Mode::ALL
+    }
+}
+
+/// How much a person wants to be asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Permissions {
+    /// Reading within the ceiling runs; all else asks.
+    Ask,
+    /// What lies within the ceiling runs; all else asks.
+    Auto,
+    /// Everything runs.
+    Allow,
+}
+
+impl Permissions {
+    /// The three, in the order of their leave.
+    pub const ALL: [Self; 3] = [Self::Ask, Self::Auto, Self::Allow];
+
+    /// The word for it in settings.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Ask => "ask",
+            Self::Auto => "auto",
+            Self::Allow => "allow",
+        }
+    }
+}
+
+impl fmt::Display for Permissions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Permissions {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        Self::ALL.into_iter().find(|p| p.name() == text).ok_or_else(|| format!("`{text}` is none of ask, auto, allow"))
+    }
+}
+
+/// The gate: a ceiling, and what happens within and beyond it.
+pub struct Gate {
+    // A lock, because frontends change the rules while a turn runs; held for a copy only.
+    rules: Mutex<Rules>,
+}
+
+/// What a [`Gate`] goes by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rules {
+    /// The rights that need no asking.
+    pub ceiling: Mode,
+    /// How much is asked.
+    pub permissions: Permissions,
+    /// A plan draft is open: only reading.
+    pub planning: bool,
+}
+
+impl Gate {
+    /// A gate with this ceiling.
+    pub fn new(ceiling: Mode, permissions: Permissions) -> Self {
+        Self { rules: Mutex::new(Rules { ceiling, permissions, planning: false }) }
+    }
+
+    /// The rules in force.
+    pub fn rules(&self) -> Rules {
+        *self.rules.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes the rules, from the next call on.
+    pub fn set(&self, change: impl FnOnce(&mut Rules)) {
+        change(&mut self.rules.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
+impl Policy for Gate {
+    fn judge(&self, call: &Outline) -> Verdict {
+        self.rules().judge(call)
+    }
+
+    fn ceiling(&self) -> Mode {
+        let rules = self.rules();
+        if rules.permissions == Permissions::Allow { Mode::ALL } else { rules.ceiling }
+    }
+
+    fn planning(&self, draft_open: bool) {
+        self.set(|rules| rules.planning = draft_open);
+    }
+}
+
+impl Rules {
+    /// The table of the permission page, as one function.
+    pub fn judge(&self, call: &Outline) -> Verdict {
+        let needs = &call.needs;
+        if self.planning && !(needs.mode.only_reads() && needs.unsure.is_none()) {
+            return Verdict::Deny(PLANNING.into());
+        }
+        if self.permissions == Permissions::Allow {
+            return Verdict::Allow;
+        }
+        if let Some(reason) = &needs.unsure {
+            let why = format!("this could not be judged: {reason}");
+            return Verdict::Ask { why, unanswered: Unanswered::Block(self.blocked(call)) };
+        }
+        if !self.ceiling.covers(needs.mode) {
+            return Verdict::Ask { why: self.beyond(call), unanswered: Unanswered::Block(self.blocked(call)) };
+        }
+        if self.permissions == Permissions::Ask && asks_within(call) {
+            let why = needs.destroys.as_ref().map_or_else(|| "permissions are `ask`".into(), |lost| destroys(lost));
+            return Verdict::Ask { why, unanswered: Unanswered::Reject };
+        }
+        match &needs.destroys {
+            Some(lost) => Verdict::Ask { why: destroys(lost), unanswered: Unanswered::Allow },
+            None => Verdict::Allow,
+        }
+    }
+
+    fn beyond(&self, call: &Outline) -> String {
+        let missing: Vec<String> = call
+            .needs
+            .findings
+            .iter()
+            .filter_map(|f| f.zone.filter(|z| !self.ceiling.get(*z).covers(f.rights)).map(|z| (f, z)))
+            .map(|(f, zone)| format!("`{}` needs {} in zone {}", f.what, f.rights, zone_name(zone)))
+            .collect();
+        let reason = if missing.is_empty() { String::new() } else { format!(" ({})", missing.join("; ")) };
+        format!("it needs mode {}, allowed is {}{reason}", call.needs.mode, self.ceiling)
+    }
+
+    /// The exact text of the permission page, and for what could not be judged the reason on a line of its own.
+    fn blocked(&self, call: &Outline) -> String {
+        let text = blocked(call.needs.mode, self.ceiling);
+        match &call.needs.unsure {
+            None => text,
+            Some(reason) => format!(
+                "{text}\nIt could not be judged: {reason}. Use a simpler command: literal words, quotes, pipes, `&&` and redirections to literal paths."
+            ),
+        }
+    }
+}
+
+fn asks_within(call: &Outline) -> bool {
+    match call.kind {
+        CallKind::Command | CallKind::Write | CallKind::Edit => true,
+        CallKind::Read
+        | CallKind::Search
+        | CallKind::Skill
+        | CallKind::Todo
+        | CallKind::Plan
+        | CallKind::Agent
+        | CallKind::Other => !call.needs.mode.only_reads(),
+    }
+}
+
+fn destroys(lost: &str) -> String {
+    format!("this would destroy work: {lost}")
+}
+
+/// The zone's word, as `agent check` prints it.
+pub const fn zone_name(zone: Zone) -> &'static str {
+    match zone {
+        Zone::System => "system",
+        Zone::External => "external",
+        Zone::Network => "network",
+        Zone::Workspace => "workspace",
+    }
+}
+
+/// What the model reads where a call is beyond the ceiling and nobody can be asked.
+pub fn blocked(required: Mode, allowed: Mode) -> String {
+    format!(
+        "Error: command blocked by bash safety policy (required={required} allowed={allowed}; mode=system/external/network/workspace bits=4:read,2:write,1:execute)"
+    )
+}
+
+/// What the model reads where a person said no.
+pub const fn rejected(kind: CallKind) -> &'static str {
+    match kind {
+        CallKind::Command => "[command rejected by the user]",
+        CallKind::Write | CallKind::Edit => "[change rejected by the user]",
+        CallKind::Read
+        | CallKind::Search
+        | CallKind::Skill
+        | CallKind::Todo
+        | CallKind::Plan
+        | CallKind::Agent
+        | CallKind::Other => "[call rejected by the user]",
+    }
+}
+
+const PLANNING: &str =
+    "Error: a plan draft is open: only reading and the session's plan files until PlanConfirm or an empty draft";

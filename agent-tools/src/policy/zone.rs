@@ -1,0 +1,1 @@
+//! Which zone a path lies in.
