@@ -146,6 +146,24 @@ pub enum Notice {
     Text(String),
 }
 
+impl fmt::Display for Notice {
+    /// The notice in a sentence for a person.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Retry { attempt, delay, reason } => {
+                write!(f, "{reason}; trying again in {:.1} s (retry {attempt})", delay.as_secs_f64())
+            }
+            Self::Repeated { name, times } => {
+                write!(f, "{name} was called {times} times in a row with the same arguments and the same result")
+            }
+            Self::Permission { call, outline, decision, .. } => {
+                write!(f, "{}: {} ({})", call.name, decision, outline.title)
+            }
+            Self::Text(text) => f.write_str(text),
+        }
+    }
+}
+
 /// How a question ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decision {
@@ -155,6 +173,19 @@ pub enum Decision {
     Granted,
     /// Nobody answered.
     Unanswered,
+}
+
+impl fmt::Display for Decision {
+    /// One word: `once`, `session`, `reject`, `granted`, `unanswered`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Person(Answer::Once) => "once",
+            Self::Person(Answer::Session) => "session",
+            Self::Person(Answer::Reject) => "reject",
+            Self::Granted => "granted",
+            Self::Unanswered => "unanswered",
+        })
+    }
 }
 
 /// How a turn ended well, or at least in order.

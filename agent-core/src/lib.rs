@@ -9,11 +9,12 @@ mod event;
 mod message;
 pub mod prompt;
 pub mod provider;
-mod session;
+pub mod session;
 pub mod settings;
 mod turn;
 
+pub use agent::{Agent, Clock, Limits};
 pub use event::{Ask, Decision, Ending, Event, Limit, Notice, Prompt, Stamped, Tally, UsageReport};
 pub use message::{Block, CallResult, Message, Origin};
-pub use session::SessionId;
-pub use turn::TurnError;
+pub use session::{Session, SessionId};
+pub use turn::{Events, Running, Step, Turn, TurnError, start};

@@ -97,8 +97,8 @@ impl TryFrom<Stored> for Block {
     type Error = String;
 
     fn try_from(stored: Stored) -> Result<Self, String> {
-        let Stored { r#type, text, id, name, arguments, origin, shown, raw } = stored;
-        let block = match r#type.as_str() {
+        let Stored { r#type: kind, text, id, name, arguments, origin, shown, raw } = stored;
+        let block = match kind.as_str() {
             "text" => text.map(|text| Self::Text { text }),
             "call" => {
                 id.zip(name).zip(arguments).map(|((id, name), arguments)| Self::call(Call { id, name, arguments }))
@@ -108,7 +108,7 @@ impl TryFrom<Stored> for Block {
             }
             _ => None,
         };
-        block.ok_or_else(|| format!("a block of type `{}` that lacks something", r#type))
+        block.ok_or_else(|| format!("a block of type `{kind}` that lacks something"))
     }
 }
 

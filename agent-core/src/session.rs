@@ -1,13 +1,152 @@
-//! Sessions.
+//! A session: the conversation, what it cost, what a person granted, and its log. Nothing about models, tools, screens.
 
-use std::fmt;
+mod id;
+mod journal;
+mod load;
+mod store;
 
-/// A session's id: its time and four hex digits, `20261130-201803-9f3a`.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct SessionId(pub String);
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::Arc;
 
-impl fmt::Display for SessionId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+use agent_tools::{Details, Files, GrantKey, Host, Jobs, Part, Place, Status, ToolContext, ToolOutput};
+
+pub use id::SessionId;
+pub use journal::{Journal, stop_reason};
+pub use load::{Loaded, load};
+pub use store::{JsonLines, Memory, Nowhere, Sessions, Store};
+
+use crate::agent::Agent;
+use crate::event::{Ending, Event, UsageReport};
+use crate::message::{CallResult, Message};
+use crate::provider::Usage;
+use crate::turn::{Events, TurnError};
+
+/// A session. It has one owner, the loop, which holds it by `&mut`.
+pub struct Session {
+    /// Its id.
+    pub id: SessionId,
+    /// Where it is.
+    pub place: Arc<Place>,
+    /// The files that its tools see.
+    pub files: Arc<dyn Files>,
+    /// What outlives a call. Dropping the session ends it.
+    pub jobs: Arc<Jobs>,
+    /// Whether a person can answer questions.
+    pub attended: bool,
+    messages: Vec<Message>,
+    usage: UsageReport,
+    grants: Vec<GrantKey>,
+    changed: BTreeSet<PathBuf>,
+    journal: Journal,
+}
+
+impl Session {
+    /// A new session at a place, over the disk, with nobody to ask.
+    pub fn new(place: Place, journal: Journal) -> Self {
+        Self {
+            id: journal.session().clone(),
+            place: Arc::new(place),
+            files: Arc::new(agent_tools::builtin::Disk),
+            jobs: Arc::default(),
+            attended: false,
+            messages: Vec::new(),
+            usage: UsageReport::default(),
+            grants: Vec::new(),
+            changed: BTreeSet::new(),
+            journal,
+        }
     }
+
+    /// A session that goes on from what was loaded.
+    pub fn resumed(place: Place, journal: Journal, loaded: Loaded) -> Self {
+        Self { messages: loaded.messages, usage: loaded.usage, ..Self::new(place, journal) }
+    }
+
+    /// The conversation so far.
+    pub fn messages(&self) -> &[Message] {
+        &self.messages
+    }
+
+    /// What it has cost so far.
+    pub fn usage(&self) -> UsageReport {
+        self.usage
+    }
+
+    /// The files that tools changed, absolute and sorted.
+    pub fn files_changed(&self) -> impl ExactSizeIterator<Item = &PathBuf> {
+        self.changed.iter()
+    }
+
+    /// What the calls of this session work with.
+    pub fn context(&self, agent: &Agent, host: Arc<dyn Host>) -> ToolContext {
+        ToolContext {
+            place: self.place.clone(),
+            files: self.files.clone(),
+            policy: agent.policy.clone(),
+            host,
+            jobs: self.jobs.clone(),
+        }
+    }
+
+    /// Logs an event and tells it.
+    pub(crate) async fn tell(&mut self, events: &Events, event: Event) -> Result<(), TurnError> {
+        let stamped = self.journal.record(event, None)?;
+        events.send(stamped).await;
+        Ok(())
+    }
+
+    /// Logs an event and the message that it completes, takes the message up, and tells the event.
+    pub(crate) async fn tell_with(&mut self, events: &Events, event: Event, message: Message) -> Result<(), TurnError> {
+        let stamped = self.journal.record(event, Some(&message))?;
+        self.messages.push(message);
+        events.send(stamped).await;
+        Ok(())
+    }
+
+    /// Tells the end of a turn, also where it cannot be logged.
+    pub(crate) async fn end(&mut self, events: &Events, ended: Result<Ending, TurnError>) {
+        let stamped = self.journal.record_end(ended);
+        events.send(stamped).await;
+    }
+
+    /// Answers the calls that a turn left open when it was dropped: each call has exactly one result.
+    pub(crate) async fn answer_open_calls(&mut self, events: &Events) -> Result<(), TurnError> {
+        let Some(message) = self.messages.last() else { return Ok(()) };
+        let results: Vec<CallResult> = message.calls().map(|call| load::unanswered(call)).collect();
+        if results.is_empty() {
+            return Ok(());
+        }
+        let notice = Event::Notice(crate::event::Notice::Text("calls that were cut off are answered as such".into()));
+        self.tell_with(events, notice, Message::Results(results)).await
+    }
+
+    /// Counts a request.
+    pub(crate) fn spend(&mut self, usage: Usage) {
+        self.usage.last = usage;
+        self.usage.total += usage;
+        self.usage.requests += 1;
+    }
+
+    /// Remembers a person's "for this session".
+    pub(crate) fn grant(&mut self, grants: &[GrantKey]) {
+        self.grants.extend_from_slice(grants);
+    }
+
+    /// Whether earlier answers cover all of these; what cannot be granted is not.
+    pub(crate) fn granted(&self, wanted: &[GrantKey]) -> bool {
+        !wanted.is_empty() && wanted.iter().all(|w| self.grants.iter().any(|g| g.covers(w)))
+    }
+
+    /// Remembers which file a call changed.
+    pub(crate) fn changed(&mut self, output: &ToolOutput) {
+        if let (Status::Ok, Details::Change(change)) = (output.status, &output.details) {
+            self.changed.insert(change.path.clone());
+        }
+    }
+}
+
+/// The text of these parts, as the log and previews have it.
+pub(crate) fn text_of(parts: &[Part]) -> String {
+    parts.iter().map(Part::as_text).collect()
 }

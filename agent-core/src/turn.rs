@@ -1,8 +1,23 @@
-//! The turn.
+//! The turn: one request, its calls, their results in order, the next request, until the model is done.
 
-use crate::provider::ProviderError;
+mod ask;
+mod repeats;
+mod tools;
 
-/// Why a turn failed.
+use std::future::Future;
+use std::pin::Pin;
+
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use crate::agent::Agent;
+use crate::event::{Ending, Event, Limit, Notice, Prompt, Stamped};
+use crate::message::Message;
+use crate::provider::{ProviderError, Stop};
+use crate::session::Session;
+use repeats::Repeats;
+
+/// Why a turn failed. The session is whole all the same.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum TurnError {
@@ -10,6 +25,154 @@ pub enum TurnError {
     #[error(transparent)]
     Provider(#[from] ProviderError),
     /// The session's log could not be written.
-    #[error("the session could not be saved: {0}")]
+    #[error("the session could not be saved: {0}. Free some space or check the directory's rights, then ask again")]
     Store(String),
+}
+
+impl From<std::io::Error> for TurnError {
+    fn from(error: std::io::Error) -> Self {
+        Self::Store(error.to_string())
+    }
+}
+
+/// Where a turn tells its events.
+#[derive(Debug, Clone)]
+pub struct Events(mpsc::Sender<Stamped>);
+
+impl Events {
+    /// A bounded stream of events and its other end: whoever does not read holds the turn up, and no memory grows.
+    pub fn channel() -> (Self, mpsc::Receiver<Stamped>) {
+        let (sender, receiver) = mpsc::channel(64);
+        (Self(sender), receiver)
+    }
+
+    pub(crate) async fn send(&self, stamped: Stamped) {
+        // Whoever watched went away: the turn goes on, its log is complete.
+        let _ = self.0.send(stamped).await;
+    }
+}
+
+/// What a step came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Step {
+    /// The calls are answered; the model wants another request.
+    Again,
+    /// The turn is over.
+    Ended(Ending),
+}
+
+/// A turn, to be driven step by step. [`start`] drives it for you.
+pub struct Turn<'a> {
+    agent: Agent,
+    session: &'a mut Session,
+    events: &'a Events,
+    stop: CancellationToken,
+    repeats: Repeats,
+    requests: u64,
+    refused: Option<String>,
+}
+
+impl<'a> Turn<'a> {
+    /// Begins a turn: the prompt goes into the session.
+    ///
+    /// # Errors
+    /// The session's log could not be written.
+    pub async fn begin(
+        agent: Agent,
+        session: &'a mut Session,
+        prompt: Prompt,
+        events: &'a Events,
+        stop: CancellationToken,
+    ) -> Result<Self, TurnError> {
+        session.answer_open_calls(events).await?;
+        let message = Message::User(prompt.parts.clone());
+        session.tell_with(events, Event::Prompt(prompt), message).await?;
+        Ok(Self { agent, session, events, stop, repeats: Repeats::default(), requests: 0, refused: None })
+    }
+
+    /// Makes one request and answers its calls.
+    ///
+    /// # Errors
+    /// The request failed for good, or the session's log could not be written.
+    pub async fn step(&mut self) -> Result<Step, TurnError> {
+        if self.requests >= self.agent.limits.max_turns {
+            return Ok(Step::Ended(Ending::Limit(Limit::Turns(self.requests))));
+        }
+        self.requests += 1;
+        let Some(reply) = ask::ask(self).await? else {
+            return Ok(Step::Ended(Ending::Cancelled));
+        };
+        match reply.stop {
+            Stop::MaxTokens => return Ok(Step::Ended(Ending::Truncated)),
+            Stop::Refused => return Ok(Step::Ended(Ending::Refused)),
+            Stop::End => {}
+        }
+        if reply.calls.is_empty() {
+            return Ok(Step::Ended(self.refused.take().map_or(Ending::Done, Ending::Blocked)));
+        }
+        let times = tools::answer(self, &reply.calls).await?;
+        Ok(self.after_calls(times))
+    }
+
+    fn after_calls(&self, times: u32) -> Step {
+        let limit = self.agent.limits.loop_limit;
+        if self.stop.is_cancelled() {
+            Step::Ended(Ending::Cancelled)
+        } else if limit > 0 && times >= limit {
+            Step::Ended(Ending::Limit(Limit::Loop(times)))
+        } else {
+            Step::Again
+        }
+    }
+
+    async fn run(&mut self) -> Result<Ending, TurnError> {
+        loop {
+            if let Step::Ended(ending) = self.step().await? {
+                return Ok(ending);
+            }
+        }
+    }
+
+    async fn tell(&mut self, event: Event) -> Result<(), TurnError> {
+        self.session.tell(self.events, event).await
+    }
+
+    async fn notice(&mut self, notice: Notice) -> Result<(), TurnError> {
+        self.tell(Event::Notice(notice)).await
+    }
+}
+
+/// Starts a turn. Read [`Running::next`] until it is over; nothing happens otherwise.
+pub fn start(agent: Agent, session: &mut Session, prompt: Prompt, stop: CancellationToken) -> Running<'_> {
+    let (events, receiver) = Events::channel();
+    let turn = async move {
+        let ended = match Turn::begin(agent, session, prompt, &events, stop).await {
+            Ok(mut turn) => turn.run().await,
+            Err(error) => Err(error),
+        };
+        // Where even this cannot be written, the event still reaches whoever watches.
+        session.end(&events, ended).await;
+    };
+    Running { turn: Some(Box::pin(turn)), events: receiver }
+}
+
+/// A turn that runs while its events are read. To cancel it, fire `stop` and read on to [`Event::Ended`]; dropping it
+/// stops at once, and the next turn first answers the calls that were left open.
+pub struct Running<'a> {
+    turn: Option<Pin<Box<dyn Future<Output = ()> + Send + 'a>>>,
+    events: mpsc::Receiver<Stamped>,
+}
+
+impl Running<'_> {
+    /// The next event; none after [`Event::Ended`].
+    pub async fn next(&mut self) -> Option<Stamped> {
+        while let Some(turn) = &mut self.turn {
+            tokio::select! {
+                biased;
+                event = self.events.recv() => return event,
+                () = turn => self.turn = None,
+            }
+        }
+        self.events.recv().await
+    }
 }

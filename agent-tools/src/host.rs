@@ -38,7 +38,7 @@ pub trait Host: Send + Sync {
 
     /// Becomes ready when the call is to stop.
     async fn cancelled(&self) {
-        pending().await
+        pending::<()>().await;
     }
 
     /// Hands a task to another agent; answers with the text that the model reads.

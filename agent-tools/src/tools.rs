@@ -59,9 +59,9 @@ impl Tools {
     ///
     /// # Errors
     /// The answer to a call that cannot be opened: an unknown tool, arguments that are no JSON or of the wrong type.
-    pub fn open<'t>(&'t self, call: &'t Call, cx: &ToolContext) -> Result<Opened<'t>, ToolOutput> {
+    pub fn open<'t>(&'t self, call: &'t Call, cx: &ToolContext) -> Result<Opened<'t>, Box<ToolOutput>> {
         let opened = self.find(call).and_then(|tool| tool.open(call, cx));
-        let (outline, arguments, ready) = opened.map_err(|e| self.failed(&e))?;
+        let (outline, arguments, ready) = opened.map_err(|e| Box::new(self.failed(&e)))?;
         Ok(Opened { call, outline, arguments, ready, wording: self.wording })
     }
 
@@ -81,7 +81,7 @@ impl Tools {
 /// Opens a call and finishes it. Never fails: a failure is an answer.
 pub async fn dispatch(tools: &Tools, call: &Call, cx: &ToolContext) -> ToolOutput {
     match tools.open(call, cx) {
-        Err(answer) => answer,
+        Err(answer) => *answer,
         Ok(opened) => {
             cx.host.called(call, opened.outline()).await;
             opened.finish(cx).await
@@ -128,7 +128,7 @@ impl Opened<'_> {
             Verdict::Deny(text) => return ToolOutput::new(Status::Blocked, text),
             Verdict::Ask { why, unanswered } if !gate.may_look() => {
                 if let Err(refusal) = gate.ask(why, unanswered, None).await {
-                    return refusal;
+                    return *refusal;
                 }
                 asked = true;
             }
@@ -143,7 +143,7 @@ impl Opened<'_> {
             && !ready.harmless()
             && let Err(refusal) = gate.ask(why, unanswered, ready.change()).await
         {
-            return refusal;
+            return *refusal;
         }
         if let Err(error) = cx.host.started(call, ready.change()).await {
             return failed(&error);
@@ -166,8 +166,8 @@ impl Question<'_> {
         self.cx.policy.ceiling().covers(self.outline.needs.mode.reading())
     }
 
-    async fn ask(&self, why: &str, unanswered: &Unanswered, change: Option<&Change>) -> Result<(), ToolOutput> {
-        let rejection = || ToolOutput::new(Status::Rejected, rejected(self.outline.kind));
+    async fn ask(&self, why: &str, unanswered: &Unanswered, change: Option<&Change>) -> Result<(), Box<ToolOutput>> {
+        let rejection = || Box::new(ToolOutput::new(Status::Rejected, rejected(self.outline.kind)));
         if self.cx.host.attended() {
             return match self.cx.host.ask(self.call, self.outline, why, change).await {
                 Answer::Once | Answer::Session => Ok(()),
@@ -177,7 +177,7 @@ impl Question<'_> {
         match unanswered {
             Unanswered::Allow => Ok(()),
             Unanswered::Reject => Err(rejection()),
-            Unanswered::Block(text) => Err(ToolOutput::new(Status::Blocked, text)),
+            Unanswered::Block(text) => Err(Box::new(ToolOutput::new(Status::Blocked, text))),
         }
     }
 }

@@ -1,0 +1,248 @@
+//! Text for people, append-only: the answer on stdout, all else on stderr.
+
+use std::io::{self, Write};
+
+use agent_core::{Ask, Ending, Event, Limit, Notice, Tally};
+use agent_tools::diff::Diff;
+use agent_tools::{CallKind, Change, Details, Outline, Status, ToolOutput};
+
+use super::style::{Style, plain};
+
+/// Where a turn is shown.
+pub struct Screen<O, E> {
+    out: O,
+    err: E,
+    style: Style,
+    /// Print the answer as it comes. Otherwise each reply is held until it is whole: a pipe gets the answer alone, once.
+    live: bool,
+    preview_lines: usize,
+    held: String,
+    line_open: bool,
+    tally: Tally,
+}
+
+impl<O: Write, E: Write> Screen<O, E> {
+    /// A screen. `live`: stdout is a terminal.
+    pub fn new(out: O, err: E, style: Style, live: bool, preview_lines: usize) -> Self {
+        let (held, tally) = (String::new(), Tally::default());
+        Self { out, err, style, live, preview_lines, held, line_open: false, tally }
+    }
+
+    /// Shows an event.
+    ///
+    /// # Errors
+    /// The reader of stdout or stderr is gone.
+    #[deny(clippy::wildcard_enum_match_arm)]
+    pub fn event(&mut self, event: &Event) -> io::Result<()> {
+        match event {
+            Event::Prompt(_) => self.tally = Tally::default(),
+            Event::Text(text) => self.text(text)?,
+            Event::Thinking(text) => self.thinking(text)?,
+            Event::Called { call, outline } => self.header(&call.name, outline)?,
+            Event::Ask(ask) => self.question(ask)?,
+            Event::Finished { kind, output, .. } => self.result(*kind, output)?,
+            Event::Notice(notice) => self.notice(notice)?,
+            Event::Ended(ended) => self.ended(ended.as_ref())?,
+            Event::Started { .. } | Event::Output { .. } | Event::Usage(_) => {}
+        }
+        self.out.flush()
+    }
+
+    /// A dim line.
+    ///
+    /// # Errors
+    /// The reader of stderr is gone.
+    pub fn say(&mut self, text: &str) -> io::Result<()> {
+        self.close_line()?;
+        for line in plain(text).lines() {
+            writeln!(self.err, "{}", self.style.dim(line))?;
+        }
+        Ok(())
+    }
+
+    fn text(&mut self, text: &str) -> io::Result<()> {
+        if !self.live {
+            self.held.push_str(text);
+            return Ok(());
+        }
+        let text = plain(text);
+        if !text.is_empty() {
+            self.line_open = !text.ends_with('\n');
+        }
+        self.out.write_all(text.as_bytes())
+    }
+
+    fn thinking(&mut self, text: &str) -> io::Result<()> {
+        if self.live {
+            write!(self.err, "{}", self.style.dim(&plain(text)))?;
+            self.line_open = !text.ends_with('\n');
+        }
+        Ok(())
+    }
+
+    /// What was held of a reply that went on to call tools: words for people, no part of the answer.
+    fn commentary(&mut self) -> io::Result<()> {
+        let held = std::mem::take(&mut self.held);
+        self.say(held.trim_end())
+    }
+
+    fn header(&mut self, name: &str, outline: &Outline) -> io::Result<()> {
+        self.commentary()?;
+        self.close_line()?;
+        let mut lines = outline.title.lines();
+        let first = plain(lines.next().unwrap_or_default());
+        writeln!(self.err, "{} {name}: {first}", sign(outline.kind))?;
+        for line in lines {
+            writeln!(self.err, "    {}", plain(line))?;
+        }
+        self.err.flush()
+    }
+
+    fn question(&mut self, ask: &Ask) -> io::Result<()> {
+        self.close_line()?;
+        if let Some(change) = &ask.change {
+            self.diff(change, usize::MAX)?;
+        }
+        writeln!(self.err, "  {}", plain(&ask.why))?;
+        for finding in &ask.outline.needs.findings {
+            let zone = finding.zone.map_or("", agent_tools::policy::zone_name);
+            writeln!(
+                self.err,
+                "{}",
+                self.style.dim(&format!("  {} {zone}: {}", plain(&finding.what), finding.rights))
+            )?;
+        }
+        let grants: Vec<String> = ask.outline.needs.grants.iter().map(|g| plain(&g.subject)).collect();
+        let session =
+            if grants.is_empty() { String::new() } else { format!(" · s: {} for this session", grants.join(", ")) };
+        write!(self.err, "{}", self.style.bold(&format!("  a: allow once{session} · r: reject  [a/s/r] ")))?;
+        self.err.flush()
+    }
+
+    fn result(&mut self, kind: CallKind, output: &ToolOutput) -> io::Result<()> {
+        self.tally.count(kind);
+        match kind {
+            CallKind::Skill | CallKind::Read if output.status == Status::Ok => Ok(()),
+            CallKind::Command => self.command(output),
+            CallKind::Skill
+            | CallKind::Read
+            | CallKind::Write
+            | CallKind::Edit
+            | CallKind::Search
+            | CallKind::Todo
+            | CallKind::Plan
+            | CallKind::Agent
+            | CallKind::Other => self.change(output),
+        }
+    }
+
+    fn command(&mut self, output: &ToolOutput) -> io::Result<()> {
+        let text = output.text();
+        if text.trim().is_empty() {
+            return self.indented("(no output)");
+        }
+        let text = plain(&text);
+        let lines: Vec<&str> = text.lines().collect();
+        let suffixes = lines.iter().rev().take_while(|l| is_suffix(l)).count();
+        let body = lines.len() - suffixes;
+        self.preview(&lines[..body])?;
+        lines[body..].iter().try_for_each(|line| self.indented(line))
+    }
+
+    fn change(&mut self, output: &ToolOutput) -> io::Result<()> {
+        let text = plain(&output.text());
+        let lines: Vec<&str> = text.lines().collect();
+        self.indented(lines.first().unwrap_or(&""))?;
+        match &output.details {
+            Details::Change(change) => self.diff(change, self.preview_lines),
+            _ => self.preview(lines.get(1..).unwrap_or_default()),
+        }
+    }
+
+    fn diff(&mut self, change: &Change, most: usize) -> io::Result<()> {
+        let diff = Diff::between(change.old.as_deref().unwrap_or_default(), &change.new);
+        let text = plain(&diff.text);
+        let lines: Vec<&str> = text.lines().collect();
+        for line in lines.iter().take(most) {
+            writeln!(self.err, "    {}", self.style.diff(line))?;
+        }
+        self.more(lines.len().saturating_sub(most))
+    }
+
+    fn preview(&mut self, lines: &[&str]) -> io::Result<()> {
+        lines.iter().take(self.preview_lines).try_for_each(|line| self.indented(line))?;
+        self.more(lines.len().saturating_sub(self.preview_lines))
+    }
+
+    fn more(&mut self, left: usize) -> io::Result<()> {
+        if left == 0 { Ok(()) } else { self.indented(&format!("… (+{left} lines)")) }
+    }
+
+    fn indented(&mut self, line: &str) -> io::Result<()> {
+        writeln!(self.err, "    {}", self.style.dim(line))
+    }
+
+    fn notice(&mut self, notice: &Notice) -> io::Result<()> {
+        match notice {
+            Notice::Permission { .. } => Ok(()),
+            Notice::Retry { .. } => {
+                self.held.clear();
+                self.say(&notice.to_string())
+            }
+            _ => self.say(&notice.to_string()),
+        }
+    }
+
+    fn ended<X: std::fmt::Display>(&mut self, ended: Result<&Ending, X>) -> io::Result<()> {
+        let held = std::mem::take(&mut self.held);
+        self.out.write_all(held.as_bytes())?;
+        self.line_open |= !held.is_empty() && !held.ends_with('\n');
+        self.close_line()?;
+        self.out.flush()?;
+        let tally = self.tally.to_string();
+        if !tally.is_empty() {
+            self.say(&tally)?;
+        }
+        match ended {
+            Err(error) => writeln!(self.err, "error: {}", plain(&error.to_string())),
+            Ok(ending) => ending_text(ending).map_or(Ok(()), |text| self.say(&text)),
+        }
+    }
+
+    fn close_line(&mut self) -> io::Result<()> {
+        if std::mem::take(&mut self.line_open) {
+            self.out.write_all(b"\n")?;
+            self.out.flush()?;
+        }
+        Ok(())
+    }
+}
+
+/// The sign before a header. The one of commands has a space of its own: it is one column wide and drawn as two.
+fn sign(kind: CallKind) -> &'static str {
+    match kind {
+        CallKind::Command => "🛠️ ",
+        CallKind::Read | CallKind::Write | CallKind::Edit => "📝",
+        CallKind::Skill => "📖",
+        CallKind::Search | CallKind::Todo | CallKind::Plan | CallKind::Agent | CallKind::Other => "•",
+    }
+}
+
+/// Lines that tell how a command ended: shown even where the preview ends before them.
+fn is_suffix(line: &str) -> bool {
+    ["[exit code: ", "[error: ", "[output truncated ", "[LOOP_DETECTED: "].iter().any(|start| line.starts_with(start))
+}
+
+/// What a person is told of an ending; nothing where the answer says it all.
+fn ending_text(ending: &Ending) -> Option<String> {
+    Some(match ending {
+        Ending::Done => return None,
+        Ending::Blocked(text) => format!("the last call was not allowed: {text}"),
+        Ending::Cancelled => "stopped".into(),
+        Ending::Limit(Limit::Turns(n)) => format!("stopped after {n} requests: the limit maxTurns was reached"),
+        Ending::Limit(Limit::Cost) => "stopped: the limit maxCost was reached".into(),
+        Ending::Limit(Limit::Loop(n)) => format!("stopped: the same call was made {n} times in a row (loopLimit)"),
+        Ending::Truncated => "the answer was cut: it reached the limit of its size (maxTokens)".into(),
+        Ending::Refused => "the model refused to answer".into(),
+    })
+}

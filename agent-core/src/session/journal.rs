@@ -1,0 +1,206 @@
+//! The log of a session: event → lines → store → stamped event. The lines are those of stream-json.
+//!
+//! Each line is one JSON object with `type`, `ts` (RFC 3339, UTC) and `seq`. A `message` record rebuilds the conversation;
+//! the others are for people and programs. Readers ignore what they do not know.
+
+use std::io;
+use std::sync::Arc;
+
+use agent_tools::Status;
+use jiff::Timestamp;
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::{SessionId, Store, text_of};
+use crate::agent::Clock;
+use crate::event::{Ending, Event, Limit, Notice, Stamped, UsageReport};
+use crate::message::Message;
+use crate::turn::TurnError;
+
+/// The version of the log's format, in `session_start`.
+const VERSION: u32 = 1;
+
+/// Writes the log.
+pub struct Journal {
+    session: SessionId,
+    store: Box<dyn Store>,
+    clock: Arc<dyn Clock>,
+    cwd: String,
+    seq: u64,
+    begun: bool,
+}
+
+impl Journal {
+    /// A new log. `cwd` stands in its first line.
+    pub fn new(session: SessionId, store: Box<dyn Store>, clock: Arc<dyn Clock>, cwd: impl Into<String>) -> Self {
+        Self { session, store, clock, cwd: cwd.into(), seq: 0, begun: false }
+    }
+
+    /// Goes on with a log whose lines were numbered up to `seq`.
+    #[must_use]
+    pub fn after(mut self, seq: u64) -> Self {
+        self.seq = seq;
+        self.begun = seq > 0;
+        self
+    }
+
+    /// The session.
+    pub fn session(&self) -> &SessionId {
+        &self.session
+    }
+
+    /// Writes what the log has of an event, and of the message that it completes.
+    pub(crate) fn record(&mut self, event: Event, message: Option<&Message>) -> io::Result<Stamped> {
+        let at = self.clock.now();
+        let mut lines = String::new();
+        let start = Record::SessionStart { session_id: self.session.as_str(), version: VERSION, cwd: &self.cwd };
+        let records = [(!self.begun).then_some(start), Record::of(&event), message.map(Record::Message)];
+        for record in records.into_iter().flatten() {
+            self.seq += 1;
+            lines.push_str(&serde_json::to_string(&Line { record, ts: at, seq: self.seq })?);
+            lines.push('\n');
+        }
+        if !lines.is_empty() {
+            self.store.append(&lines)?;
+            self.begun = true;
+        }
+        Ok(Stamped { session: self.session.clone(), at, event, lines: lines.into() })
+    }
+
+    /// Writes the end of a turn. Where that fails the event carries the failure.
+    pub(crate) fn record_end(&mut self, ended: Result<Ending, TurnError>) -> Stamped {
+        let event = Event::Ended(ended);
+        let at = self.clock.now();
+        match self.record(event, None).and_then(|stamped| self.store.sync().map(|()| stamped)) {
+            Ok(stamped) => stamped,
+            Err(error) => {
+                Stamped { session: self.session.clone(), at, event: Event::Ended(Err(error.into())), lines: "".into() }
+            }
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Line<'a> {
+    #[serde(flatten)]
+    record: Record<'a>,
+    ts: Timestamp,
+    seq: u64,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Record<'a> {
+    SessionStart { session_id: &'a str, version: u32, cwd: &'a str },
+    UserInput { content: String },
+    Text { content: &'a str },
+    Thinking { content: &'a str },
+    ToolCall { name: &'a str, id: &'a str, input: Input<'a> },
+    ToolResult { tool_use_id: &'a str, name: &'a str, content: String, status: Status },
+    Usage(UsageRecord),
+    Retry { attempt: u32, delay_ms: u64, reason: &'a str },
+    Permission { id: &'a str, name: &'a str, required: String, allowed: String, decision: String },
+    Notice { message: String },
+    Stop { reason: &'static str },
+    Error { message: String },
+    Message(&'a Message),
+}
+
+/// The arguments as an object, or as text where they are none.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Input<'a> {
+    Object(&'a RawValue),
+    Text(&'a str),
+}
+
+impl<'a> Input<'a> {
+    fn of(arguments: &'a str) -> Self {
+        let object = serde_json::from_str::<&RawValue>(arguments).ok().filter(|v| v.get().starts_with('{'));
+        object.map_or(Self::Text(arguments), Self::Object)
+    }
+}
+
+#[derive(Serialize)]
+struct UsageRecord {
+    kind: &'static str,
+    input_tokens: u64,
+    output_tokens: u64,
+    cache_read_input_tokens: u64,
+    cache_creation_input_tokens: u64,
+    total_input_tokens: u64,
+    total_output_tokens: u64,
+    agent_request_count: u64,
+}
+
+impl From<&UsageReport> for UsageRecord {
+    fn from(report: &UsageReport) -> Self {
+        Self {
+            kind: "agent",
+            input_tokens: report.last.input_tokens,
+            output_tokens: report.last.output_tokens,
+            cache_read_input_tokens: report.last.cache_read_input_tokens,
+            cache_creation_input_tokens: report.last.cache_creation_input_tokens,
+            total_input_tokens: report.total.input_tokens,
+            total_output_tokens: report.total.output_tokens,
+            agent_request_count: report.requests,
+        }
+    }
+}
+
+impl<'a> Record<'a> {
+    /// What the log has of an event, besides the message that it completes.
+    #[deny(clippy::wildcard_enum_match_arm)]
+    fn of(event: &'a Event) -> Option<Self> {
+        Some(match event {
+            Event::Prompt(prompt) => Self::UserInput { content: text_of(&prompt.parts) },
+            Event::Text(content) => Self::Text { content },
+            Event::Thinking(content) => Self::Thinking { content },
+            Event::Called { call, .. } => {
+                Self::ToolCall { name: &call.name, id: &call.id, input: Input::of(&call.arguments) }
+            }
+            Event::Finished { call, output, .. } => Self::ToolResult {
+                tool_use_id: &call.id,
+                name: &call.name,
+                content: output.text(),
+                status: output.status,
+            },
+            Event::Usage(report) => Self::Usage(report.into()),
+            Event::Notice(notice) => Self::of_notice(notice),
+            Event::Ended(Ok(ending)) => Self::Stop { reason: stop_reason(ending) },
+            Event::Ended(Err(error)) => Self::Error { message: error.to_string() },
+            Event::Ask(_) | Event::Started { .. } | Event::Output { .. } => return None,
+        })
+    }
+
+    fn of_notice(notice: &'a Notice) -> Self {
+        match notice {
+            Notice::Retry { attempt, delay, reason } => {
+                let delay_ms = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
+                Self::Retry { attempt: *attempt, delay_ms, reason }
+            }
+            Notice::Permission { call, outline, allowed, decision } => Self::Permission {
+                id: &call.id,
+                name: &call.name,
+                required: outline.needs.mode.to_string(),
+                allowed: allowed.to_string(),
+                decision: decision.to_string(),
+            },
+            Notice::Repeated { .. } | Notice::Text(_) => Self::Notice { message: notice.to_string() },
+        }
+    }
+}
+
+/// The word for an ending in `stop` lines and JSON results.
+pub fn stop_reason(ending: &Ending) -> &'static str {
+    match ending {
+        Ending::Done => "end_turn",
+        Ending::Blocked(_) => "blocked",
+        Ending::Cancelled => "cancelled",
+        Ending::Limit(Limit::Turns(_)) => "max_turns",
+        Ending::Limit(Limit::Cost) => "max_cost",
+        Ending::Limit(Limit::Loop(_)) => "loop",
+        Ending::Truncated => "max_tokens",
+        Ending::Refused => "refusal",
+    }
+}

@@ -1,0 +1,203 @@
+//! Where logs are kept: JSON lines on the disk, memory, nowhere; and the sessions of a project.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use super::SessionId;
+
+/// Where the lines of a log go.
+pub trait Store: Send + Sync {
+    /// Appends whole lines, all or as many as the disk takes.
+    ///
+    /// # Errors
+    /// Those of the disk.
+    fn append(&mut self, lines: &str) -> io::Result<()>;
+
+    /// Makes what was appended survive a crash of the machine.
+    ///
+    /// # Errors
+    /// Those of the disk.
+    fn sync(&mut self) -> io::Result<()>;
+}
+
+/// A file of JSON lines. It and its directories are made with the first line.
+#[derive(Debug)]
+pub struct JsonLines {
+    path: PathBuf,
+    file: Option<File>,
+}
+
+impl JsonLines {
+    /// A log at this path.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into(), file: None }
+    }
+
+    fn open(&self) -> io::Result<File> {
+        if let Some(parent) = self.path.parent() {
+            private_directories(parent)?;
+        }
+        let mut options = OpenOptions::new();
+        options.create(true).append(true).read(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let mut file = options.open(&self.path)?;
+        end_torn_line(&mut file)?;
+        Ok(file)
+    }
+}
+
+/// A log whose last line was torn by a crash gets its newline, so that the next line is whole.
+fn end_torn_line(file: &mut File) -> io::Result<()> {
+    use io::{Read, Seek, SeekFrom};
+    if file.metadata()?.len() == 0 {
+        return Ok(());
+    }
+    let mut last = [0];
+    file.seek(SeekFrom::End(-1))?;
+    file.read_exact(&mut last)?;
+    if last != *b"\n" { file.write_all(b"\n") } else { Ok(()) }
+}
+
+/// Sessions hold what people wrote and files contain: for their owner alone.
+fn private_directories(path: &Path) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(path)
+}
+
+impl Store for JsonLines {
+    fn append(&mut self, lines: &str) -> io::Result<()> {
+        let file = match &mut self.file {
+            Some(file) => file,
+            none => none.insert(JsonLines::new(&self.path).open()?),
+        };
+        file.write_all(lines.as_bytes())
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Lines in memory, for tests.
+#[derive(Debug, Clone, Default)]
+pub struct Memory(
+    // A lock, because a test reads the lines while the session owns the store.
+    std::sync::Arc<std::sync::Mutex<String>>,
+);
+
+impl Memory {
+    /// All lines so far.
+    pub fn lines(&self) -> String {
+        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
+    }
+}
+
+impl Store for Memory {
+    fn append(&mut self, lines: &str) -> io::Result<()> {
+        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push_str(lines);
+        Ok(())
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Keeps nothing (`--no-session`).
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Nowhere;
+
+impl Store for Nowhere {
+    fn append(&mut self, _lines: &str) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The sessions of a project: `<root>/<project key>/<session id>/log.jsonl`.
+#[derive(Debug, Clone)]
+pub struct Sessions {
+    project: PathBuf,
+    all: PathBuf,
+}
+
+impl Sessions {
+    /// The sessions of the project that lies in `cwd`, below `root`.
+    pub fn of(root: &Path, cwd: &Path) -> Self {
+        Self { project: root.join(project_key(cwd)), all: root.to_owned() }
+    }
+
+    /// The directory of a session.
+    pub fn directory(&self, id: &SessionId) -> PathBuf {
+        self.project.join(id.as_str())
+    }
+
+    /// The log of a session's directory.
+    pub fn log(directory: &Path) -> PathBuf {
+        directory.join("log.jsonl")
+    }
+
+    /// The session that was used last.
+    pub fn latest(&self) -> Option<PathBuf> {
+        let used =
+            |directory: &PathBuf| -> Option<SystemTime> { Self::log(directory).metadata().ok()?.modified().ok() };
+        let entries = fs::read_dir(&self.project).ok()?;
+        let with_time = entries.flatten().filter_map(|e| Some((used(&e.path())?, e.path())));
+        with_time.max().map(|(_, path)| path)
+    }
+
+    /// The directory of the session that a person names: by the path of its log or directory, or by its id, in this
+    /// project or in any other.
+    pub fn find(&self, name: &str) -> Option<PathBuf> {
+        let path = Path::new(name);
+        if name.contains('/') {
+            let directory = if path.is_dir() { path } else { path.parent()? };
+            return path.exists().then(|| directory.to_owned());
+        }
+        let is_session = |directory: &PathBuf| Self::log(directory).is_file();
+        let own = self.project.join(name);
+        if is_session(&own) {
+            return Some(own);
+        }
+        let projects = fs::read_dir(&self.all).ok()?;
+        projects.flatten().map(|project| project.path().join(name)).find(is_session)
+    }
+}
+
+/// A directory's name for its sessions: its path with `-` for what is no letter, digit, dot or underscore.
+pub fn project_key(cwd: &Path) -> String {
+    let mut key = String::from("-");
+    for c in cwd.to_string_lossy().chars() {
+        let kept = if c.is_ascii_alphanumeric() || c == '.' || c == '_' { c } else { '-' };
+        if kept != '-' || !key.ends_with('-') {
+            key.push(kept);
+        }
+    }
+    if key.len() > 1 { key.trim_end_matches('-').to_owned() } else { key }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn project_keys() {
+        for (cwd, key) in [
+            ("/home/me/code/app", "-home-me-code-app"),
+            ("/tmp/a b/c:d", "-tmp-a-b-c-d"),
+            ("///tmp///a--b///", "-tmp-a-b"),
+            ("/", "-"),
+        ] {
+            assert_eq!(project_key(Path::new(cwd)), key);
+        }
+    }
+}
