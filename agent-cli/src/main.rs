@@ -1,1 +1,7 @@
-fn main() {}
+//! The binary `agent`.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    agent_cli::main()
+}

@@ -1,0 +1,252 @@
+//! The command line: clap over the table of options that both binaries share.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use agent_core::settings::flags::{OPTIONS, OptionSpec};
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+
+/// What a person typed.
+#[derive(Debug, Clone, Default)]
+pub struct Args {
+    /// What to do.
+    pub task: Task,
+    /// The settings among the options, in their order: name and value.
+    pub settings: Vec<(String, String)>,
+    /// `--cwd`
+    pub cwd: Option<PathBuf>,
+    /// `--config`
+    pub config: Option<PathBuf>,
+    /// `--output`
+    pub output: Output,
+    /// `--continue`
+    pub continue_last: bool,
+    /// `--resume`
+    pub resume: Option<String>,
+    /// `--fork`
+    pub fork: bool,
+    /// `--no-session`
+    pub no_session: bool,
+    /// `--local`
+    pub local: bool,
+    /// `--plain`
+    pub plain: bool,
+    /// `-i`
+    pub interactive: bool,
+}
+
+/// What to do.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Task {
+    /// Talk at the terminal, or take the prompt from a pipe.
+    #[default]
+    Talk,
+    /// One prompt.
+    Prompt(String),
+    /// `agent tool list`
+    ToolList,
+    /// `agent tool call NAME --input JSON`
+    ToolCall {
+        /// The tool.
+        name: String,
+        /// Its arguments; `-` for stdin.
+        input: String,
+    },
+    /// `agent tool call --batch`
+    ToolBatch,
+    /// `agent check COMMAND`
+    Check(String),
+    /// `agent skills`
+    Skills,
+    /// `agent model fetch`
+    ModelFetch,
+    /// `agent model list`
+    ModelList,
+    /// `agent config`
+    Config,
+}
+
+/// The form of the output.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Output {
+    /// For people.
+    #[default]
+    Text,
+    /// One object at the end.
+    Json,
+    /// One object a line.
+    StreamJson,
+}
+
+/// Reads a command line.
+///
+/// # Errors
+/// What clap says of it; `--help` and `--version` are among these.
+pub fn parse(line: impl IntoIterator<Item = OsString>) -> Result<Args, clap::Error> {
+    let matches = command().try_get_matches_from(line)?;
+    let task = task(&matches)?;
+    let deepest = deepest(&matches);
+    Ok(Args {
+        task,
+        settings: settings(deepest),
+        cwd: deepest.get_one("cwd").cloned(),
+        config: deepest.get_one("config").cloned(),
+        output: output(deepest),
+        continue_last: deepest.get_flag("continue"),
+        resume: deepest.get_one("resume").cloned(),
+        fork: deepest.get_flag("fork"),
+        no_session: deepest.get_flag("no-session"),
+        local: deepest.get_flag("local"),
+        plain: deepest.get_flag("plain"),
+        interactive: deepest.get_flag("interactive"),
+    })
+}
+
+/// The whole command line, for help and for generated tables.
+pub fn command() -> Command {
+    let call = Command::new("call")
+        .about("Runs one tool through the gate, and prints what the model would read")
+        .arg(Arg::new("name").value_name("NAME").required_unless_present("batch"))
+        .arg(Arg::new("input").long("input").value_name("JSON").default_value("{}").help("Arguments; `-` reads stdin"))
+        .arg(flag("batch", "Reads calls from stdin, one JSON object {\"name\", \"input\"} a line"))
+        .arg(json());
+    let tool = Command::new("tool")
+        .about("Lists and calls the tools without a model")
+        .subcommand_required(true)
+        .subcommand(Command::new("list").about("The tools that a model would be told of").arg(json()))
+        .subcommand(call);
+    let check = Command::new("check")
+        .about("Says what a shell command needs and whether it may run, without running it")
+        .arg(Arg::new("command").value_name("COMMAND").required(true))
+        .arg(json());
+    let model = Command::new("model")
+        .about("The embedded model")
+        .subcommand_required(true)
+        .subcommand(Command::new("fetch").about("Fetches the weights ahead (1.1 GB, once)"))
+        .subcommand(Command::new("list").about("Shows what is there"));
+    Command::new("agent")
+        .version(env!("CARGO_PKG_VERSION"))
+        .about("A coding agent: a model, and tools that read, change and run things here")
+        .after_help("Exit codes: 0 done · 1 model or network failed · 2 usage or settings · 3 a limit was reached · 4 the last call was not allowed · 130 interrupted")
+        .args_conflicts_with_subcommands(false)
+        .subcommand_negates_reqs(true)
+        .arg(Arg::new("prompt").value_name("PROMPT").num_args(0..).help("What to do; a pipe on stdin is appended"))
+        .args(OPTIONS.iter().map(shared))
+        .arg(flag("plain", "Terminal mode: one line after the other").global(true))
+        .arg(flag("interactive", "Starts at the terminal with PROMPT").short('i').global(true))
+        .subcommand(tool)
+        .subcommand(check)
+        .subcommand(Command::new("skills").about("The skills, and what is wrong with those that were not loaded").arg(json()))
+        .subcommand(model)
+        .subcommand(Command::new("config").about("Every setting in force, and where it came from").arg(json()))
+}
+
+fn shared(option: &OptionSpec) -> Arg {
+    let arg = Arg::new(option.long).long(option.long).help(option.help).global(true);
+    match option.value {
+        None => arg.action(ArgAction::SetTrue),
+        Some(_) if option.long == "output" => arg.value_name("FORM").value_parser(["text", "json", "stream-json"]),
+        Some(name) if matches!(option.long, "cwd" | "config") => arg.value_name(name).value_parser(value_parser!(PathBuf)),
+        Some(name) if option.repeatable => arg.value_name(name).action(ArgAction::Append),
+        Some(name) => arg.value_name(name),
+    }
+}
+
+fn flag(name: &'static str, help: &'static str) -> Arg {
+    let arg = Arg::new(name).help(help).action(ArgAction::SetTrue);
+    if name == "interactive" { arg } else { arg.long(name) }
+}
+
+fn json() -> Arg {
+    flag("json", "For programs")
+}
+
+fn task(matches: &ArgMatches) -> Result<Task, clap::Error> {
+    let text = |matches: &ArgMatches, name| matches.get_one::<String>(name).cloned().unwrap_or_default();
+    Ok(match matches.subcommand() {
+        Some(("tool", tool)) => match tool.subcommand() {
+            Some(("call", call)) if call.get_flag("batch") => Task::ToolBatch,
+            Some(("call", call)) => Task::ToolCall { name: text(call, "name"), input: text(call, "input") },
+            _ => Task::ToolList,
+        },
+        Some(("check", check)) => Task::Check(text(check, "command")),
+        Some(("skills", _)) => Task::Skills,
+        Some(("model", model)) if model.subcommand_name() == Some("fetch") => Task::ModelFetch,
+        Some(("model", _)) => Task::ModelList,
+        Some(("config", _)) => Task::Config,
+        _ => match matches.get_many::<String>("prompt") {
+            Some(words) => Task::Prompt(words.map(String::as_str).collect::<Vec<_>>().join(" ")),
+            None => Task::Talk,
+        },
+    })
+}
+
+/// The matches of the innermost subcommand: global options are found there wherever they stood.
+fn deepest(matches: &ArgMatches) -> &ArgMatches {
+    matches.subcommand().map_or(matches, |(_, inner)| deepest(inner))
+}
+
+/// The options that are settings, in the order of the command line.
+fn settings(matches: &ArgMatches) -> Vec<(String, String)> {
+    let mut found: Vec<(usize, String, String)> = Vec::new();
+    for option in OPTIONS.iter().filter(|o| o.key.is_some() || o.long == "set") {
+        let values = matches.get_many::<String>(option.long).into_iter().flatten();
+        let places = matches.indices_of(option.long).into_iter().flatten();
+        found.extend(places.zip(values).map(|(place, value)| (place, option.long.to_owned(), value.clone())));
+    }
+    found.sort();
+    found.into_iter().map(|(_, name, value)| (name, value)).collect()
+}
+
+fn output(matches: &ArgMatches) -> Output {
+    let json = matches.try_get_one::<bool>("json").ok().flatten().copied().unwrap_or(false);
+    match matches.get_one::<String>("output").map(String::as_str) {
+        Some("json") => Output::Json,
+        Some("stream-json") => Output::StreamJson,
+        _ if json => Output::Json,
+        _ => Output::Text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn args(line: &str) -> Args {
+        parse(std::iter::once("agent").chain(line.split_whitespace()).map(OsString::from)).unwrap()
+    }
+
+    #[test]
+    fn the_command_line_is_sound() {
+        command().debug_assert();
+    }
+
+    #[test]
+    fn tasks() {
+        for (line, expect) in [
+            ("", Task::Talk),
+            ("fix the bug", Task::Prompt("fix the bug".into())),
+            ("-- -v", Task::Prompt("-v".into())),
+            ("tool list --json", Task::ToolList),
+            ("tool call bash --input {}", Task::ToolCall { name: "bash".into(), input: "{}".into() }),
+            ("tool call --batch --toolset lean", Task::ToolBatch),
+            ("check --json -- ls", Task::Check("ls".into())),
+            ("skills", Task::Skills),
+            ("model fetch", Task::ModelFetch),
+            ("model list", Task::ModelList),
+            ("config --json", Task::Config),
+        ] {
+            assert_eq!(args(line).task, expect, "{line}");
+        }
+    }
+
+    #[test]
+    fn options_stand_before_or_after_a_subcommand_and_keep_their_order() {
+        for line in ["--set maxTurns=3 --toolset lean --set maxTurns=4 skills", "skills --set maxTurns=3 --toolset lean --set maxTurns=4"] {
+            let settings = args(line).settings;
+            let shown: Vec<String> = settings.iter().map(|(k, v)| format!("{k} {v}")).collect();
+            assert_eq!(shown, ["set maxTurns=3", "toolset lean", "set maxTurns=4"], "{line}");
+        }
+        assert_eq!(args("check --json x").output, Output::Json);
+    }
+}

@@ -1,0 +1,126 @@
+//! `agent tool`: lists the tools, and calls them through the gate as a model's calls are.
+
+use std::io::{self, BufRead, Read};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use agent_tools::builtin::Disk;
+use agent_tools::policy::Permissions;
+use agent_tools::{Alone, Call, Jobs, Status, ToolContext, ToolOutput, Tools, dispatch};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::{print, print_json};
+use crate::error::{CliError, Exit};
+use crate::setup::Setup;
+
+/// Prints the tools that would be declared.
+///
+/// # Errors
+/// Output that cannot be written.
+pub fn list(setup: &Setup, as_json: bool) -> Result<(), CliError> {
+    let tools = setup.tools(&Arc::new(setup.catalogue()), setup.args.local);
+    if as_json {
+        return print_json(&json!(tools.declarations().collect::<Vec<_>>()));
+    }
+    let text: String = tools
+        .declarations()
+        .map(|d| format!("{}\n  {}\n  {}\n\n", d.name, d.description.replace('\n', "\n  "), d.schema))
+        .collect();
+    print(&text)
+}
+
+/// Calls one tool.
+///
+/// # Errors
+/// Input that cannot be read, output that cannot be written.
+pub async fn call(setup: &Setup, name: &str, input: &str, as_json: bool) -> Result<Exit, CliError> {
+    let input = if input == "-" { stdin()? } else { input.to_owned() };
+    let bench = Bench::new(setup)?;
+    let output = dispatch(&bench.tools, &Call::new("1", name, input), &bench.cx).await;
+    if as_json {
+        print_json(&shown(&output))?;
+    } else {
+        let text = output.text();
+        print(&if text.is_empty() || text.ends_with('\n') { text } else { text + "\n" })?;
+    }
+    Ok(if output.status == Status::Ok { Exit::Done } else { Exit::Failed })
+}
+
+/// One call of a batch: a line of stdin.
+#[derive(Deserialize)]
+struct Line<'a> {
+    name: String,
+    #[serde(borrow)]
+    input: Option<&'a RawValue>,
+}
+
+/// Calls the tools that stdin names, one JSON object a line, in one session.
+///
+/// # Errors
+/// Input that cannot be read, output that cannot be written.
+pub async fn batch(setup: &Setup) -> Result<Exit, CliError> {
+    let bench = Bench::new(setup)?;
+    let mut exit = Exit::Done;
+    for (number, line) in io::stdin().lock().split(b'\n').enumerate() {
+        let line = line.map_err(|e| CliError::failed(format!("reading calls from stdin: {e}")))?;
+        if line.trim_ascii().is_empty() {
+            continue;
+        }
+        let output = match serde_json::from_slice::<Line<'_>>(&line) {
+            Ok(Line { name, input }) => {
+                let arguments = input.map_or("{}", RawValue::get);
+                dispatch(&bench.tools, &Call::new(format!("{}", number + 1), name, arguments), &bench.cx).await
+            }
+            Err(e) => ToolOutput::new(
+                Status::Failed,
+                format!("line {} is no call: {e}. Write one JSON object a line: {{\"name\": …, \"input\": {{…}}}}", number + 1),
+            ),
+        };
+        if output.status != Status::Ok {
+            exit = Exit::Failed;
+        }
+        print_json(&shown(&output))?;
+    }
+    Ok(exit)
+}
+
+fn stdin() -> Result<String, CliError> {
+    let mut text = String::new();
+    io::stdin().read_to_string(&mut text).map_err(|e| CliError::failed(format!("reading the input from stdin: {e}")))?;
+    Ok(text)
+}
+
+fn shown(output: &ToolOutput) -> Value {
+    json!({"status": output.status, "text": output.text(), "details": output.details})
+}
+
+/// The tools with nobody around, and a session directory that is removed at the end.
+struct Bench {
+    tools: Tools,
+    cx: ToolContext,
+    store: PathBuf,
+}
+
+impl Bench {
+    fn new(setup: &Setup) -> Result<Self, CliError> {
+        let store = setup.temporary_store()?;
+        let cx = ToolContext {
+            place: Arc::new(setup.place(Some(store.clone()))),
+            files: Arc::new(Disk),
+            policy: Arc::new(setup.gate(Permissions::Auto)),
+            host: Arc::new(Alone),
+            jobs: Arc::<Jobs>::default(),
+        };
+        Ok(Self { tools: setup.tools(&Arc::new(setup.catalogue()), setup.args.local), cx, store })
+    }
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        self.cx.jobs.end_all();
+        // What cannot be removed is in the system's directory for temporary files.
+        let _ = std::fs::remove_dir_all(&self.store);
+    }
+}
