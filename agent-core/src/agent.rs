@@ -49,3 +49,85 @@ pub trait Clock: Send + Sync {
     /// Now.
     fn now(&self) -> Timestamp;
 }
+
+/// The tools that the settings ask for. `local`: the embedded model is to use them.
+pub fn equip(settings: &Settings, skills: Arc<Catalogue>, local: bool) -> Tools {
+    let mut parts = Parts::default();
+    parts.shell = settings.bash_tool;
+    parts.files = settings.edit_tools(local);
+    parts.skills = skills;
+    parts.max_output = settings.max_output;
+    parts.timeout = settings.tool_timeout;
+    toolset::tools(settings.toolset, &parts)
+}
+
+/// Makes the client of a model behind an address. Nothing is sent yet.
+///
+/// # Errors
+/// The provider is none of the table.
+#[cfg(feature = "http")]
+pub fn connect(remote: &Remote, key: Option<&str>, settings: &Settings) -> Result<Arc<dyn Provider>, UnknownForm> {
+    let entry = models::provider(&remote.provider).ok_or_else(|| UnknownForm(remote.provider.clone()))?;
+    let mut model = models::model(&remote.provider, &remote.model);
+    model.context = settings.max_context.unwrap_or(model.context);
+    let mut endpoint = Endpoint::new(&remote.base_url);
+    endpoint.key_hint = key_hint(&remote.key, entry.key_var);
+    endpoint.key = key.map(Secret::new);
+    endpoint.idle_timeout = settings.idle_timeout;
+    endpoint.proxy = settings.proxy_for(&remote.base_url);
+    endpoint.ca_cert.clone_from(&settings.ca_cert);
+    Ok(match entry.form {
+        Form::OpenAiChat => Arc::new(OpenAi::new(model, endpoint)),
+        Form::Anthropic => Arc::new(Anthropic::new(model, endpoint)),
+    })
+}
+
+#[cfg(feature = "http")]
+fn key_hint(key: &KeyFrom, variable: &str) -> String {
+    match key {
+        KeyFrom::Variable(name) => name.clone(),
+        KeyFrom::Command(_) => "apiKeyCommand".into(),
+        KeyFrom::Nowhere => variable.to_owned(),
+    }
+}
+
+/// The provider has no form that this build speaks.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the provider {0} is not known")]
+pub struct UnknownForm(String);
+
+/// The one wiring that all frontends call: settings, model, tools and rules make an agent. `config`: the user's directory
+/// of settings, where instruction files may lie.
+pub fn assemble(
+    settings: &Settings,
+    provider: Arc<dyn Provider>,
+    tools: Tools,
+    policy: Arc<dyn Policy>,
+    surroundings: &Surroundings<'_>,
+) -> (Agent, Vec<Instruction>) {
+    let read = prompt::instructions(&surroundings.place.cwd, surroundings.config);
+    let facts = Facts {
+        cwd: surroundings.place.cwd.clone(),
+        platform: surroundings.platform.to_owned(),
+        git: prompt::project_root(&surroundings.place.cwd).is_some(),
+    };
+    let prompt = Arc::new(Sections::new(settings.toolset, &facts, &read));
+    let limits = Limits {
+        max_turns: settings.max_turns,
+        loop_limit: settings.loop_limit,
+        max_tokens: settings.max_tokens,
+        effort: settings.effort,
+    };
+    (Agent { provider, tools, policy, prompt, limits }, read)
+}
+
+/// What the system prompt tells of the place.
+#[derive(Debug, Clone, Copy)]
+pub struct Surroundings<'a> {
+    /// Where the session is.
+    pub place: &'a Place,
+    /// The user's directory of settings.
+    pub config: &'a Path,
+    /// The operating system.
+    pub platform: &'a str,
+}
