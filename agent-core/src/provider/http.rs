@@ -1,1 +1,219 @@
-//! To come.
+//! The way to a server that speaks HTTP: address, key, time limits, and answers as they come in.
+
+mod client;
+mod failure;
+mod replies;
+pub(super) mod wire;
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
+use reqwest::{Client, Response, Url};
+use tokio::time::timeout;
+
+pub(super) use failure::Asking;
+pub(super) use replies::{Decode, Outbox};
+
+use super::{ErrorKind, ProviderError, Replies};
+
+/// How long a server may be silent where nothing else is set.
+pub const IDLE_TIMEOUT: Duration = Duration::from_secs(120);
+
+const AGENT: &str = concat!("agent-core/", env!("CARGO_PKG_VERSION"));
+
+/// A key. Its `Debug` does not show it, and no message does.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    /// A key; blanks and line ends around it are dropped.
+    pub fn new(key: impl AsRef<str>) -> Self {
+        Self(key.as_ref().trim().to_owned())
+    }
+
+    /// The key itself.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("***")
+    }
+}
+
+/// Where a server is and how it is talked to.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Endpoint {
+    /// The base URL; the provider appends its path.
+    pub base_url: String,
+    /// The key; local servers need none.
+    pub key: Option<Secret>,
+    /// Where the key comes from, for messages: the name of the variable.
+    pub key_hint: String,
+    /// How long the server may be silent: before it answers and between two pieces of the answer.
+    pub idle_timeout: Duration,
+    /// The URL of a proxy. The environment is not looked at.
+    pub proxy: Option<String>,
+    /// A PEM file of certificates that are trusted besides the system's.
+    pub ca_cert: Option<PathBuf>,
+    /// Further headers. Their values are secrets too.
+    pub headers: Vec<(String, Secret)>,
+}
+
+impl Endpoint {
+    /// An endpoint without a key, with the default time limit.
+    pub fn new(base_url: impl Into<String>) -> Self {
+        Self {
+            base_url: base_url.into(),
+            key: None,
+            key_hint: String::new(),
+            idle_timeout: IDLE_TIMEOUT,
+            proxy: None,
+            ca_cert: None,
+            headers: Vec::new(),
+        }
+    }
+
+    /// Sets the key, and the name of the variable that it comes from.
+    #[must_use]
+    pub fn with_key(mut self, key: impl AsRef<str>, hint: impl Into<String>) -> Self {
+        self.key = Some(Secret::new(key));
+        self.key_hint = hint.into();
+        self
+    }
+}
+
+/// The base URL without a query and closing slashes, and whether it has a path.
+pub(super) fn base(url: &str) -> (&str, bool) {
+    let url = url.trim();
+    let base = url.split(['?', '#']).next().unwrap_or(url).trim_end_matches('/');
+    let rest = base.split_once("://").map_or(base, |(_, rest)| rest);
+    (base, rest.contains('/'))
+}
+
+/// A server that one kind of request is sent to. The client is made at the first one, and keeps its connection.
+pub(super) struct Server {
+    endpoint: Endpoint,
+    url: String,
+    asking: Arc<Asking>,
+    client: OnceLock<Result<Client, ProviderError>>,
+}
+
+impl Server {
+    pub(super) fn new(endpoint: Endpoint, url: String, model: &str) -> Self {
+        let asking = Arc::new(Asking::new(&endpoint, &url, model));
+        Self { endpoint, url, asking, client: OnceLock::new() }
+    }
+
+    /// What messages say of a request.
+    pub(super) fn asking(&self) -> &Arc<Asking> {
+        &self.asking
+    }
+
+    /// The key, where there is one.
+    pub(super) fn key(&self) -> Option<&Secret> {
+        self.endpoint.key.as_ref()
+    }
+
+    /// Sends a JSON body, and decodes the answer as it comes in.
+    pub(super) async fn post(
+        &self,
+        headers: &[(&'static str, &str)],
+        body: Vec<u8>,
+        decoder: impl Decode,
+    ) -> Result<Replies, ProviderError> {
+        let response = self.send(self.headers(headers)?, body).await?;
+        if !response.status().is_success() {
+            return Err(self.refusal(response).await);
+        }
+        Ok(replies::read(response, self.endpoint.idle_timeout, decoder, self.asking.clone()).boxed())
+    }
+
+    async fn send(&self, headers: HeaderMap, body: Vec<u8>) -> Result<Response, ProviderError> {
+        let url = self.address()?;
+        let client = self.client.get_or_init(|| client::build(&self.endpoint, &url, &self.asking));
+        let client = client.as_ref().map_err(Clone::clone)?;
+        let request = client.post(url).headers(headers).body(body).send();
+        match timeout(self.endpoint.idle_timeout, request).await {
+            Ok(sent) => sent.map_err(|e| self.asking.unreachable(&e)),
+            Err(_) => Err(self.asking.silent(self.endpoint.idle_timeout)),
+        }
+    }
+
+    fn address(&self) -> Result<Url, ProviderError> {
+        let url = Url::parse(&self.url).map_err(|e| self.asking.error(ErrorKind::Invalid, &e.to_string()))?;
+        if !matches!(url.scheme(), "http" | "https") {
+            return Err(self.asking.error(ErrorKind::Invalid, "a base URL begins with http:// or https://"));
+        }
+        Ok(url)
+    }
+
+    fn headers(&self, own: &[(&'static str, &str)]) -> Result<HeaderMap, ProviderError> {
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
+        headers.insert(USER_AGENT, HeaderValue::from_static(AGENT));
+        let further = self.endpoint.headers.iter().map(|(name, value)| (name.as_str(), value.reveal()));
+        for (name, value) in own.iter().copied().chain(further) {
+            let (name, value) = self.header(name, value)?;
+            headers.insert(name, value);
+        }
+        Ok(headers)
+    }
+
+    fn header(&self, name: &str, value: &str) -> Result<(HeaderName, HeaderValue), ProviderError> {
+        let wrong = || {
+            let why = format!("the header `{name}` (the key, as a rule) holds characters that no header may");
+            self.asking.error(ErrorKind::Auth, &why)
+        };
+        let mut value = HeaderValue::from_str(value).map_err(|_| wrong())?;
+        value.set_sensitive(true);
+        Ok((HeaderName::from_bytes(name.as_bytes()).map_err(|_| wrong())?, value))
+    }
+
+    async fn refusal(&self, mut response: Response) -> ProviderError {
+        let (status, headers) = (response.status(), response.headers().clone());
+        let mut body = Vec::new();
+        while body.len() < failure::BODY_LIMIT {
+            match timeout(self.endpoint.idle_timeout, response.chunk()).await {
+                Ok(Ok(Some(bytes))) => body.extend_from_slice(&bytes),
+                // What there is of it has to do.
+                Ok(Ok(None) | Err(_)) | Err(_) => break,
+            }
+        }
+        self.asking.refused(status, &headers, &String::from_utf8_lossy(&body))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_not_shown() {
+        let mut endpoint = Endpoint::new("http://h").with_key(" sk-1234\n", "KEY");
+        endpoint.headers.push(("x".into(), Secret::new("hush-5678")));
+        let shown = format!("{endpoint:?}");
+        assert!(!shown.contains("1234") && !shown.contains("5678"), "{shown}");
+        assert_eq!(endpoint.key.unwrap().reveal(), "sk-1234");
+    }
+
+    #[test]
+    fn bases_are_cut_to_what_a_path_can_be_appended_to() {
+        for (url, expect) in [
+            ("http://h", ("http://h", false)),
+            (" http://h:1/ ", ("http://h:1", false)),
+            ("https://h/v1//", ("https://h/v1", true)),
+            ("https://h/a/b?x=/y", ("https://h/a/b", true)),
+        ] {
+            assert_eq!(base(url), expect, "{url}");
+        }
+    }
+}

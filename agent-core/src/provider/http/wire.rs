@@ -1,0 +1,188 @@
+//! What the forms of interface read and write alike.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::fmt;
+
+use serde::de::{IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
+
+use super::super::Request;
+use crate::message::Message;
+
+/// A name or id with the letters that servers allow; a model may have made up others, another server may have.
+pub(in super::super) fn plain(name: &str) -> Cow<'_, str> {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    match name {
+        "" => Cow::Borrowed("unnamed"),
+        _ if name.chars().all(allowed) => Cow::Borrowed(name),
+        _ => Cow::Owned(name.chars().map(|c| if allowed(c) { c } else { '_' }).collect()),
+    }
+}
+
+/// The arguments of an old call, verbatim where they are a JSON object: servers refuse others.
+pub(in super::super) fn object(arguments: &str) -> &str {
+    let good = arguments.trim_start().starts_with('{') && serde_json::from_str::<IgnoredAny>(arguments).is_ok();
+    if good { arguments } else { "{}" }
+}
+
+/// Whether data that is no JSON is a damaged event. What does not even begin as an object does is noise, and skipped;
+/// a damaged event would have been part of the answer.
+pub(in super::super) fn is_damaged(data: &str) -> bool {
+    let inner = data.trim_start().strip_prefix('{').map(str::trim_start);
+    inner.is_some_and(|rest| rest.is_empty() || rest.starts_with(['"', '}']))
+}
+
+/// A number of tokens; nothing where it is missing or no number.
+pub(in super::super) fn tokens(usage: &Value, name: &str) -> Option<u64> {
+    let value = usage.get(name)?;
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count, written as a float")]
+    value.as_u64().or_else(|| value.as_f64().filter(|n| *n >= 0.0).map(|n| n as u64))
+}
+
+/// Gives calls ids that the conversation does not have yet.
+#[derive(Debug, Default)]
+pub(in super::super) struct Ids {
+    taken: HashSet<String>,
+}
+
+impl Ids {
+    pub(in super::super) fn of(request: &Request<'_>) -> Self {
+        Self { taken: request.messages.iter().flat_map(Message::calls).map(|c| c.id.clone()).collect() }
+    }
+
+    /// The id itself, or another where it is empty or taken.
+    pub(in super::super) fn unique(&mut self, id: String) -> String {
+        let mut candidate = id;
+        let mut n = self.taken.len();
+        while candidate.is_empty() || self.taken.contains(&candidate) {
+            candidate = format!("call_{n}");
+            n += 1;
+        }
+        self.taken.insert(candidate.clone());
+        candidate
+    }
+}
+
+/// Text as servers write it: a string, null, a number, or a list of parts with text in them.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(in super::super) struct Text(pub(in super::super) String);
+
+impl<'de> Deserialize<'de> for Text {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(TextVisitor)
+    }
+}
+
+struct TextVisitor;
+
+impl<'de> Visitor<'de> for TextVisitor {
+    type Value = Text;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a text")
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Text, E> {
+        Ok(Text(text.to_owned()))
+    }
+
+    fn visit_string<E>(self, text: String) -> Result<Text, E> {
+        Ok(Text(text))
+    }
+
+    fn visit_unit<E>(self) -> Result<Text, E> {
+        Ok(Text::default())
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Text, E> {
+        Ok(Text::default())
+    }
+
+    fn visit_i64<E>(self, n: i64) -> Result<Text, E> {
+        Ok(Text(n.to_string()))
+    }
+
+    fn visit_u64<E>(self, n: u64) -> Result<Text, E> {
+        Ok(Text(n.to_string()))
+    }
+
+    fn visit_f64<E>(self, n: f64) -> Result<Text, E> {
+        Ok(Text(n.to_string()))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut parts: A) -> Result<Text, A::Error> {
+        let mut all = String::new();
+        while let Some(Text(part)) = parts.next_element()? {
+            all.push_str(&part);
+        }
+        Ok(Text(all))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Text, A::Error> {
+        let mut text = Text::default();
+        while let Some(name) = fields.next_key::<String>()? {
+            if name == "text" {
+                text = fields.next_value()?;
+            } else {
+                fields.next_value::<IgnoredAny>()?;
+            }
+        }
+        Ok(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_read_in_all_their_forms() {
+        for (json, expect) in [
+            (r#""a\nb""#, "a\nb"),
+            ("null", ""),
+            ("true", ""),
+            ("7", "7"),
+            ("[]", ""),
+            (r#"[{"type":"thinking","thinking":[{"type":"text","text":"no"}]},{"type":"text","text":"yes"}]"#, "yes"),
+            (r#"{"text":"x"}"#, "x"),
+        ] {
+            assert_eq!(serde_json::from_str::<Text>(json).unwrap().0, expect, "{json}");
+        }
+    }
+
+    #[test]
+    fn noise_is_told_from_damage() {
+        for (data, damaged) in [
+            ("keep-alive", false),
+            ("{not json at all", false),
+            ("[1, 2", false),
+            ("<html>", false),
+            (r#"{"choices":[{"del"#, true),
+            (r#" { "a"#, true),
+            ("{", true),
+            ("{}}", true),
+        ] {
+            assert_eq!(is_damaged(data), damaged, "{data}");
+        }
+    }
+
+    #[test]
+    fn names_and_arguments_are_made_fit_for_any_server() {
+        assert_eq!(plain("functions.bash:0"), "functions_bash_0");
+        assert_eq!((plain("a-B_1"), plain("")), (Cow::Borrowed("a-B_1"), Cow::Borrowed("unnamed")));
+        for (given, expect) in
+            [(r#" {"a": 1}"#, r#" {"a": 1}"#), ("", "{}"), ("{\"a\"", "{}"), ("[1]", "{}"), ("null", "{}")]
+        {
+            assert_eq!(object(given), expect);
+        }
+    }
+
+    #[test]
+    fn ids_are_unique_in_the_conversation() {
+        let mut ids = Ids { taken: HashSet::from(["a".into(), "call_2".into()]) };
+        let made: Vec<_> = ["b", "a", "", "", "b"].map(|id| ids.unique(id.into())).into();
+        assert_eq!(made, ["b", "call_3", "call_4", "call_5", "call_6"]);
+    }
+}
