@@ -1,0 +1,155 @@
+//! Says what is near a text that was not found: for the answer to a failed edit, never for matching.
+
+use crate::builtin::alike::{difference, looks};
+use crate::text::clipped;
+
+/// How much of a file is searched for something near.
+const SEARCHED: usize = 4 << 20;
+/// How many places are compared line by line.
+const PLACES: usize = 100;
+/// How many lines of the text are compared at a place.
+const COMPARED: usize = 200;
+/// How many characters of a line are shown.
+const SHOWN: usize = 160;
+/// How many pairs of letters of a line, in percent, another must have to be near.
+const NEAR: u32 = 60;
+
+/// A sentence about what in `text` is nearest to `wanted`, where something is near. Takes time in proportion to the
+/// text's length, and no more for a long one.
+pub(super) fn hint(text: &str, wanted: &str) -> Option<String> {
+    let end = text.floor_char_boundary(SEARCHED);
+    let lines: Vec<&str> = text[..end].split('\n').collect();
+    let wanted: Vec<&str> = wanted.split('\n').collect();
+    let key = wanted.iter().enumerate().max_by_key(|(_, line)| line.trim().len()).map(|(i, _)| i)?;
+    let places = places(&lines, wanted[key]);
+    let best = places.iter().filter_map(|at| at.checked_sub(key)).max_by_key(|start| matching(&lines, &wanted, *start));
+    match best {
+        Some(start) => Some(at_place(&lines, &wanted, start)),
+        None => nearest_line(&lines, wanted[key]),
+    }
+}
+
+/// The lines that look like one that is wanted, or hold it.
+fn places(lines: &[&str], wanted: &str) -> Vec<usize> {
+    let wanted = looks(wanted);
+    if wanted.is_empty() {
+        return Vec::new();
+    }
+    let alike =
+        lines.iter().enumerate().filter(|(_, line)| line.len() >= wanted.len() / 4 && looks(line).contains(&wanted));
+    alike.map(|(at, _)| at).take(PLACES).collect()
+}
+
+/// How many wanted lines look like those of the file from a place on.
+fn matching(lines: &[&str], wanted: &[&str], start: usize) -> usize {
+    wanted.iter().take(COMPARED).zip(&lines[start..]).filter(|(w, l)| looks(l).contains(&looks(w))).count()
+}
+
+/// What keeps the lines at a place from being the wanted ones.
+fn at_place(lines: &[&str], wanted: &[&str], start: usize) -> String {
+    let end = (start + wanted.len()).min(lines.len());
+    let there = lines[start..end].join("\n");
+    if end - start == wanted.len()
+        && let Some(reason) = difference(&there, &wanted.join("\n"))
+    {
+        return format!("{} differ from it only in {reason}: {}", span(start, end), quoted(&there));
+    }
+    let compared = wanted.iter().zip(&lines[start..end]).position(|(w, l)| !looks(l).contains(&looks(w)));
+    match compared {
+        Some(i) => format!(
+            "Line {} of the file is {}, where it has {}",
+            start + i + 1,
+            quoted(lines[start + i]),
+            quoted(wanted[i])
+        ),
+        None => format!("{} are like its beginning; the file ends there.", span(start, end)),
+    }
+}
+
+fn span(start: usize, end: usize) -> String {
+    if end - start == 1 { format!("Parts of line {}", end) } else { format!("Lines {}-{end}", start + 1) }
+}
+
+/// With escapes, so that tabs, carriage returns and invisible characters can be told apart.
+fn quoted(text: &str) -> String {
+    format!("{:?}.", clipped(text, SHOWN))
+}
+
+fn nearest_line(lines: &[&str], wanted: &str) -> Option<String> {
+    let pairs = Pairs::of(wanted);
+    let near = |line: &&str| pairs.shared(&Pairs::of(line));
+    let (at, line) = lines.iter().enumerate().max_by_key(|(at, line)| (near(line), std::cmp::Reverse(*at)))?;
+    (near(line) >= NEAR).then(|| format!("The nearest is line {}: {}", at + 1, quoted(line)))
+}
+
+/// Which pairs of letters a line has, blanks left out, as a set of a fixed size.
+#[derive(Debug, Clone, Copy)]
+struct Pairs([u64; 8]);
+
+impl Pairs {
+    fn of(line: &str) -> Self {
+        let mut set = [0_u64; 8];
+        let mut last = 0_u32;
+        for byte in line.bytes().filter(|b| !b.is_ascii_whitespace()).take(2000) {
+            let byte = u32::from(byte.to_ascii_lowercase());
+            let place = (last.wrapping_mul(31) ^ byte.wrapping_mul(0x9e37_79b1)) >> 7 & 511;
+            set[(place / 64) as usize] |= 1 << (place % 64);
+            last = byte;
+        }
+        Self(set)
+    }
+
+    /// How many of all pairs both have, in percent; a line that holds the other counts for more than one that is like it.
+    fn shared(&self, other: &Self) -> u32 {
+        let count =
+            |f: fn(u64, u64) -> u64| self.0.iter().zip(&other.0).map(|(a, b)| f(*a, *b).count_ones()).sum::<u32>();
+        let (both, ours, theirs) = (count(|a, b| a & b), count(|a, _| a), count(|_, b| b));
+        let within = 100 * both / ours.max(1);
+        let alike = 200 * both / (ours + theirs).max(1);
+        (within + 3 * alike) / 4
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hint_says_what_differs() {
+        for (text, wanted, expect) in [
+            (
+                "a\n\tfoo(bar)\nb\n",
+                "    foo(bar)",
+                "Parts of line 2 differ from it only in white space: \"\\tfoo(bar)\".",
+            ),
+            ("a\r\nb\r\nc\n", "a\nb", "Lines 1-2 differ from it only in line endings"),
+            ("x = 'e\u{301}te\u{301}'\n", "x = 'été'", "only in the form of accented letters"),
+            ("a\u{a0}b\n", "a b", "only in white space"),
+            ("say \u{201c}hi\u{201d}\n", "say \"hi\"", "only in characters that look alike"),
+            ("Two\n", "two", "only in upper and lower case"),
+            (
+                "fn main() {\n    let x = 1;\n    go(x);\n}\n",
+                "fn main() {\n    let x = 2;",
+                "Line 2 of the file is \"    let x = 1;\"., where it has",
+            ),
+            ("let count = 1;\nlet other = 2;\n", "let cuont = 1;", "The nearest is line 1: \"let count = 1;\"."),
+        ] {
+            let found = hint(text, wanted).unwrap_or_default();
+            assert!(found.contains(expect), "{wanted:?}\n  {found}\n  {expect}");
+        }
+    }
+
+    #[test]
+    fn nothing_near_is_said_to_be_near() {
+        for (text, wanted) in [("alpha\nbeta\n", "zzzz"), ("", "x"), ("one\ntwo\n", "\n"), ("abc", "   ")] {
+            assert_eq!(hint(text, wanted), None, "{wanted:?}");
+        }
+    }
+
+    #[test]
+    fn a_long_text_of_equal_lines_takes_no_longer_than_its_length() {
+        let text = "same line\n".repeat(200_000);
+        let wanted = format!("{}other", "same line\n".repeat(2000));
+        assert!(hint(&text, &wanted).is_some());
+    }
+}

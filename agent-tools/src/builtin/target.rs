@@ -1,0 +1,91 @@
+//! The file that a call names: where it lies, what is in it, and what is said when it cannot be had.
+
+use std::io::{self, ErrorKind, Read};
+use std::path::PathBuf;
+
+use rustix::io::Errno;
+
+use crate::builtin::disk::Wanted;
+use crate::call::{CallKind, GrantKey, Outline};
+use crate::context::Opened;
+use crate::error::ToolError;
+use crate::place::Place;
+use crate::policy::{Rights, zone};
+
+/// The largest file that is changed: it is held in memory several times over (before, after, and both as text).
+const MOST: u64 = 128 << 20;
+
+/// The outline of a call that reads a file.
+pub(super) fn reads(path: &str, line: Option<u64>, place: &Place) -> Outline {
+    outline(CallKind::Read, path, line, Rights::READ, &format!("reading {path}"), place)
+}
+
+/// The outline of a call that changes a file. All of them share one grant.
+pub(super) fn changes(kind: CallKind, path: &str, place: &Place) -> Outline {
+    outline(kind, path, None, Rights::READ_WRITE, "changes of files", place)
+}
+
+fn outline(kind: CallKind, path: &str, line: Option<u64>, rights: Rights, grant: &str, place: &Place) -> Outline {
+    let mut needs = zone::needs_for(path, rights, place);
+    needs.grants.push(GrantKey::new(grant, needs.mode));
+    Outline::new(kind, path).at(place.absolute(path), line).needing(needs)
+}
+
+/// Where the file lies.
+///
+/// # Errors
+/// No path was given.
+pub(super) fn absolute(path: &str, place: &Place) -> Result<PathBuf, ToolError> {
+    if path.is_empty() { Err(ToolError::new("no path provided")) } else { Ok(place.absolute(path)) }
+}
+
+/// All that is in a file.
+///
+/// # Errors
+/// Those of the disk; [`ErrorKind::FileTooLarge`]; [`ErrorKind::Interrupted`] once nobody waits any more.
+pub(super) fn contents(opened: Opened, wanted: &Wanted) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(usize::try_from(opened.len.min(MOST)).unwrap_or(0));
+    let mut reader = opened.reader.take(MOST + 1);
+    while reader.by_ref().take(1 << 20).read_to_end(&mut bytes)? > 0 {
+        wanted.check()?;
+    }
+    if bytes.len() as u64 > MOST { Err(ErrorKind::FileTooLarge.into()) } else { Ok(bytes) }
+}
+
+/// The answer where there is no such file, and on a line of its own one that looks the same.
+pub(super) fn missing(text: String, error: io::Error) -> ToolError {
+    let text = match error.get_ref() {
+        Some(near) => format!("{text}\n{near}"),
+        None => text,
+    };
+    ToolError::new(text).because(error)
+}
+
+/// The answer where something cannot be done to a file.
+pub(super) fn cannot(what: &str, path: &str, error: io::Error) -> ToolError {
+    ToolError::new(format!("cannot {what} {path}: {}", plainly(&error))).because(error)
+}
+
+/// An error of the disk in plain words.
+fn plainly(error: &io::Error) -> String {
+    let known = match error.kind() {
+        _ if error.get_ref().is_some() => None,
+        ErrorKind::NotFound => Some("no such file or directory"),
+        ErrorKind::PermissionDenied => Some("permission denied"),
+        ErrorKind::IsADirectory => Some("it is a directory"),
+        ErrorKind::NotADirectory => Some("a parent of it is a file, not a directory"),
+        ErrorKind::InvalidFilename => Some("its name is too long"),
+        ErrorKind::StorageFull => Some("the disk is full"),
+        ErrorKind::QuotaExceeded => Some("the disk quota is used up"),
+        ErrorKind::ReadOnlyFilesystem => Some("the file system is read-only"),
+        ErrorKind::FileTooLarge => Some("it is larger than 128 MiB; use a command that edits in a stream, such as sed"),
+        ErrorKind::Interrupted => Some("the call was cancelled"),
+        _ if Errno::from_io_error(error) == Some(Errno::LOOP) => Some("its links lead in a circle"),
+        _ => None,
+    };
+    known.map_or_else(|| without_number(&error.to_string()), Into::into)
+}
+
+fn without_number(text: &str) -> String {
+    text.split(" (os error").next().unwrap_or(text).to_lowercase()
+}

@@ -1,0 +1,1 @@
+//! Files of unusual kinds, modes and sizes, through the tools.
