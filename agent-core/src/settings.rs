@@ -1,1 +1,291 @@
-//! To come.
+//! Settings: layers of partial values, each from one source, resolved into one whole set that remembers its sources.
+
+pub mod env;
+pub mod file;
+pub mod flags;
+mod keys;
+mod origin;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use agent_tools::Sandbox;
+use agent_tools::policy::{Mode, Permissions};
+use agent_tools::toolset::Toolset;
+use serde_json::{Map, Value};
+
+pub use keys::{Key, Kind, Project, key, keys};
+pub use origin::{SettingsError, Source, Warning};
+
+use crate::provider::Effort;
+
+/// The values that one source gives.
+#[derive(Debug, Clone)]
+pub struct Layer {
+    /// Where they come from.
+    pub source: Source,
+    /// The values, none twice.
+    pub values: Vec<Given>,
+    /// Keys that are no settings.
+    pub unknown: Vec<Unknown>,
+}
+
+impl Layer {
+    /// A layer without values.
+    pub fn new(source: Source) -> Self {
+        Self { source, values: Vec::new(), unknown: Vec::new() }
+    }
+
+    /// Adds a value.
+    #[must_use]
+    pub fn with(mut self, key: &'static Key, value: Value) -> Self {
+        self.values.push(Given { key, value, line: None });
+        self
+    }
+}
+
+/// One value as its source gives it. Its JSON type is that of the key's kind.
+#[derive(Debug, Clone)]
+pub struct Given {
+    /// Which setting.
+    pub key: &'static Key,
+    /// The value; a mode or a word is not checked yet.
+    pub value: Value,
+    /// The line in its file, the first being 1.
+    pub line: Option<u64>,
+}
+
+/// A key that is no setting.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unknown {
+    /// As it was written.
+    pub name: String,
+    /// The line in its file, the first being 1.
+    pub line: Option<u64>,
+}
+
+/// A setting in force, for a person to look at.
+#[derive(Debug, Clone)]
+pub struct Entry {
+    /// Which setting; its default in words where the value is null.
+    pub key: &'static Key,
+    /// The value, without secrets.
+    pub value: Value,
+    /// Where it came from.
+    pub source: Source,
+}
+
+/// All settings, filled and checked.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Settings {
+    /// `toolset`
+    pub toolset: Toolset,
+    /// `bashTool`
+    pub bash_tool: bool,
+    edit_tools: Option<bool>,
+    /// `skillsDir`: as written; relative ones start at the session's working directory.
+    pub skills_dirs: Vec<PathBuf>,
+    /// `maxOutput`, in the toolset's unit: characters for `lean`.
+    pub max_output: usize,
+    /// `previewLines`
+    pub preview_lines: usize,
+    /// `permissions`; none: the frontend's default.
+    pub permissions: Option<Permissions>,
+    /// `bashMode`
+    pub mode: Mode,
+    /// The mode in force was malformed and counts as `0000`; `allow` must count as `auto`.
+    pub mode_malformed: bool,
+    /// `provider`
+    pub provider: Option<String>,
+    /// `model`
+    pub model: Option<String>,
+    /// `baseUrl`
+    pub base_url: Option<String>,
+    /// `apiKeyEnv`: the name of a variable.
+    pub api_key_env: Option<String>,
+    /// `apiKeyCommand`: prints the key.
+    pub api_key_command: Option<String>,
+    /// `caCert`: a PEM file.
+    pub ca_cert: Option<PathBuf>,
+    /// `mcpServers`, as written.
+    pub mcp_servers: Map<String, Value>,
+    /// `maxTurns`: requests a prompt.
+    pub max_turns: u64,
+    /// `maxContext`, in tokens; none: the model's.
+    pub max_context: Option<u64>,
+    /// `maxTokens` of one answer; none: the model's.
+    pub max_tokens: Option<u64>,
+    /// `maxCost`, in the currency of the provider's prices; none: no limit.
+    pub max_cost: Option<f64>,
+    /// `toolTimeout`
+    pub tool_timeout: Duration,
+    /// `idleTimeout`: how long the model may send nothing.
+    pub idle_timeout: Duration,
+    /// `maxSubAgents` at a time.
+    pub max_sub_agents: usize,
+    /// `loopLimit`: so many equal calls in a row end the turn; 0 never.
+    pub loop_limit: u32,
+    /// `compact`: summarise the conversation before the context is full.
+    pub compact: bool,
+    /// `sandbox`
+    pub sandbox: Sandbox,
+    /// `passEnv`: variables with the agent's own keys that commands get nevertheless.
+    pub pass_env: Vec<String>,
+    /// `maskSecrets`
+    pub mask_secrets: bool,
+    /// `loginShell`
+    pub login_shell: bool,
+    /// `theme`; none: by the terminal.
+    pub theme: Option<String>,
+    /// `notify`
+    pub notify: bool,
+    /// `effort`; none: the server's default.
+    pub effort: Option<Effort>,
+    /// `additionalDirectories`: as written; relative ones start at the session's working directory.
+    pub additional_directories: Vec<PathBuf>,
+    /// `proxy`: the address of an HTTP proxy. Servers on this machine are never asked through it.
+    pub proxy: Option<String>,
+    /// `noProxy`: hosts that are asked directly.
+    pub no_proxy: Vec<String>,
+    sources: BTreeMap<&'static str, Source>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            toolset: Toolset::Lean,
+            bash_tool: true,
+            edit_tools: None,
+            skills_dirs: vec!["skills".into()],
+            max_output: 10_000,
+            preview_lines: 10,
+            permissions: None,
+            mode: Mode::DEFAULT,
+            mode_malformed: false,
+            provider: None,
+            model: None,
+            base_url: None,
+            api_key_env: None,
+            api_key_command: None,
+            ca_cert: None,
+            mcp_servers: Map::new(),
+            max_turns: 1000,
+            max_context: None,
+            max_tokens: None,
+            max_cost: None,
+            tool_timeout: Duration::from_secs(30),
+            idle_timeout: Duration::from_secs(120),
+            max_sub_agents: 8,
+            loop_limit: 10,
+            compact: true,
+            sandbox: Sandbox::Auto,
+            pass_env: Vec::new(),
+            mask_secrets: true,
+            login_shell: false,
+            theme: None,
+            notify: true,
+            effort: None,
+            additional_directories: Vec::new(),
+            proxy: None,
+            no_proxy: Vec::new(),
+            sources: BTreeMap::new(),
+        }
+    }
+}
+
+impl Settings {
+    /// Fills and checks. Layers are taken in the order default, user, project, environment, flags; of two of the same
+    /// kind the later one wins. Lists replace each other, maps are merged.
+    ///
+    /// # Errors
+    /// A value that its setting does not take.
+    pub fn resolve(mut layers: Vec<Layer>) -> Result<(Self, Vec<Warning>), SettingsError> {
+        layers.sort_by_key(|layer| layer.source.rank());
+        let mut settings = Self::default();
+        let mut warnings = Vec::new();
+        for layer in &layers {
+            warnings.extend(layer.unknown.iter().map(|unknown| unknown_key(&layer.source, unknown)));
+            for given in &layer.values {
+                warnings.extend(settings.take(&layer.source, given)?);
+            }
+        }
+        warnings.extend(settings.close());
+        Ok((settings, warnings))
+    }
+
+    /// Whether the file tools are declared: as set, else only for the embedded model.
+    pub fn edit_tools(&self, local: bool) -> bool {
+        self.edit_tools.unwrap_or(local)
+    }
+
+    /// Whether a person named this setting anywhere.
+    pub fn is_set(&self, key: &str) -> bool {
+        self.sources.contains_key(key)
+    }
+
+    /// Where the value of a setting came from.
+    pub fn source(&self, key: &str) -> &Source {
+        self.sources.get(key).unwrap_or(&Source::Default)
+    }
+
+    /// Every setting in force, in the order of the table.
+    pub fn entries(&self) -> Vec<Entry> {
+        let entry = |key: &'static Key| Entry { key, value: key.shown(self), source: self.source(key.name).clone() };
+        keys().iter().map(entry).collect()
+    }
+
+    fn take(&mut self, source: &Source, given: &Given) -> Result<Option<Warning>, SettingsError> {
+        let warning = |text: String| Warning { source: source.clone(), line: given.line, text };
+        if matches!(source, Source::Project(_))
+            && let Some(why) = given.key.refused(self, &given.value)
+        {
+            return Ok(Some(warning(format!("`{}` is ignored: {why}", given.key.name))));
+        }
+        let malformed = given.key.assign(self, &given.value).err();
+        let warning = match malformed {
+            None => None,
+            Some(problem) if given.key.kind == Kind::Mode && !matches!(source, Source::Flag(_)) => {
+                (self.mode, self.mode_malformed) = (Mode::NONE, true);
+                Some(warning(format!("{problem}. Until that is mended the mode is 0000: nothing runs without asking")))
+            }
+            Some(problem) => return Err(SettingsError::of(source, given.key, given.line, problem)),
+        };
+        self.sources.insert(given.key.name, source.clone());
+        Ok(warning)
+    }
+
+    /// What can be said only once all layers are in.
+    fn close(&mut self) -> Option<Warning> {
+        if !(self.mode_malformed && self.permissions == Some(Permissions::Allow)) {
+            return None;
+        }
+        self.permissions = Some(Permissions::Auto);
+        let text = "`allow` counts as `auto` while `bashMode` is malformed".into();
+        Some(Warning { source: self.source("permissions").clone(), line: None, text })
+    }
+}
+
+/// The layers of the two files and of the environment. Add those of the flags.
+///
+/// # Errors
+/// A file that is there and cannot be read or understood.
+pub fn gather(
+    user: &Path,
+    cwd: &Path,
+    lookup: &dyn Fn(&str) -> Option<String>,
+) -> Result<Vec<Layer>, SettingsError> {
+    let files = [Source::User(user.to_owned()), Source::Project(cwd.join("agent.yaml"))];
+    let mut layers = Vec::new();
+    for source in files {
+        layers.extend(file::load(source)?);
+    }
+    layers.extend(env::layers(lookup));
+    Ok(layers)
+}
+
+fn unknown_key(source: &Source, unknown: &Unknown) -> Warning {
+    let hint = keys::nearest(&unknown.name).map(|known| format!("; did you mean `{known}`?")).unwrap_or_default();
+    Warning { source: source.clone(), line: unknown.line, text: format!("there is no setting `{}`{hint}", unknown.name) }
+}

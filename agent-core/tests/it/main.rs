@@ -1,0 +1,3 @@
+//! Tests over the public interface of the crate.
+
+mod settings;
