@@ -1,1 +1,374 @@
-//! To come.
+//! Finds a model: what was named, else keys in the environment, else servers on this machine, else the embedded one.
+
+mod command_env;
+mod known;
+mod loopback;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use futures_util::stream::FuturesOrdered;
+use tokio::time::Instant;
+
+pub use command_env::command_env;
+use known::Known;
+
+use crate::settings::{Settings, without_credentials};
+
+/// What lies outside of the program: a frontend looks it up and hands it in.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct Outside<'a> {
+    /// The working directory, absolute.
+    pub cwd: PathBuf,
+    /// The home directory, where there is one.
+    pub home: Option<PathBuf>,
+    /// The agent's own directories.
+    pub dirs: Dirs,
+    /// Looks up a variable of the environment.
+    pub lookup: &'a (dyn Fn(&str) -> Option<String> + Send + Sync),
+    /// Where servers on this machine may listen.
+    pub servers: &'a [LocalServer],
+    /// How long all of them together have to answer.
+    pub patience: Duration,
+}
+
+impl<'a> Outside<'a> {
+    /// Without a home, and with the usual servers.
+    pub fn new(
+        cwd: impl Into<PathBuf>,
+        dirs: Dirs,
+        lookup: &'a (dyn Fn(&str) -> Option<String> + Send + Sync),
+    ) -> Self {
+        Self { cwd: cwd.into(), home: None, dirs, lookup, servers: SERVERS, patience: PATIENCE }
+    }
+
+    /// A variable that is set and not empty.
+    pub fn variable(&self, name: &str) -> Option<String> {
+        (self.lookup)(name).filter(|value| !value.trim().is_empty())
+    }
+}
+
+/// The agent's own directories.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Dirs {
+    /// `config.yaml`, the user's instructions.
+    pub config: PathBuf,
+    /// Sessions.
+    pub data: PathBuf,
+    /// What can be fetched again: models.
+    pub cache: PathBuf,
+}
+
+impl Dirs {
+    /// All in one, as `AGENT_HOME` has it.
+    pub fn all_in(home: impl Into<PathBuf>) -> Self {
+        let home = home.into();
+        Self { config: home.clone(), data: home.clone(), cache: home }
+    }
+}
+
+/// Where a server on this machine may listen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LocalServer {
+    /// What usually listens there.
+    pub name: &'static str,
+    /// A loopback address.
+    pub address: SocketAddr,
+}
+
+const fn at(name: &'static str, port: u16) -> LocalServer {
+    LocalServer { name, address: SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), port) }
+}
+
+/// The usual servers, the first that answers winning.
+pub const SERVERS: &[LocalServer] =
+    &[at("Ollama", 11434), at("LM Studio", 1234), at("llama.cpp", 8080), at("vLLM", 8000)];
+
+const PATIENCE: Duration = Duration::from_millis(300);
+
+/// A model that was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Choice {
+    /// Behind an address.
+    Remote(Remote),
+    /// The embedded one.
+    Local {
+        /// The name that was asked for.
+        model: Option<String>,
+    },
+}
+
+/// A model behind an address.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Remote {
+    /// The provider's name in the table of models.
+    pub provider: String,
+    /// The model's name.
+    pub model: String,
+    /// The base address as it was given.
+    pub base_url: String,
+    /// Where its key is.
+    pub key: KeyFrom,
+    /// What it was found by, for a person.
+    pub why: String,
+}
+
+/// Where a key is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum KeyFrom {
+    /// There is none, and none is needed.
+    Nowhere,
+    /// In this variable.
+    Variable(String),
+    /// This command prints it.
+    Command(String),
+}
+
+impl Choice {
+    /// Which model it is and why, in one line.
+    pub fn line(&self) -> String {
+        match self {
+            Self::Remote(remote) => format!("Using {} {}", remote.model, remote.why),
+            Self::Local { model: None } => "Using the embedded model".into(),
+            Self::Local { model: Some(name) } => format!("Using the embedded model {name}"),
+        }
+    }
+}
+
+/// Why no model was found, and what a person can do.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum DiscoverError {
+    /// No such provider.
+    #[error(
+        "There is no provider `{name}`; known are {known}. \
+         For any other server, use the one whose interface it has, and --base-url"
+    )]
+    UnknownProvider {
+        /// What was asked for.
+        name: String,
+        /// What there is.
+        known: String,
+    },
+    /// The provider needs a key.
+    #[error("The provider {provider} needs a key: set {variable}, or the settings apiKeyEnv or apiKeyCommand")]
+    MissingKey {
+        /// Whose.
+        provider: String,
+        /// Where it is looked for.
+        variable: String,
+    },
+    /// The variable that was named holds nothing.
+    #[error("The setting apiKeyEnv names {variable}, which is not set: set it to the key of {provider}")]
+    EmptyVariable {
+        /// Whose key.
+        provider: String,
+        /// Where it is looked for.
+        variable: String,
+    },
+    /// The provider has no default model.
+    #[error("Which model of {provider}? There is no default: name it with --model")]
+    NeedsModel {
+        /// Whose.
+        provider: String,
+    },
+    /// A key, and nobody to give it to.
+    #[error("The settings name a key (apiKeyEnv or apiKeyCommand) but not whose it is: set --provider, or --base-url")]
+    NeedsProvider,
+    /// This build has no embedded model.
+    #[error(
+        "This build has no embedded model; \
+         set a key, or start a server on this machine (Ollama, LM Studio, llama.cpp, vLLM)"
+    )]
+    NotEmbedded,
+    /// There is nothing at all.
+    #[error(
+        "No model was found{}. Set a key ({variables}), or start a server on this machine \
+         (Ollama, LM Studio, llama.cpp, vLLM), or name one with --provider or --base-url",
+        named(.model.as_deref())
+    )]
+    Nothing {
+        /// The model that was asked for.
+        model: Option<String>,
+        /// Where keys are looked for.
+        variables: String,
+    },
+}
+
+fn named(model: Option<&str>) -> String {
+    model.map(|name| format!(" that runs {name}")).unwrap_or_default()
+}
+
+/// Finds a model. Asks nobody but servers on this machine, and those only where neither settings nor keys name one and
+/// `AGENT_NO_DISCOVERY` is not set.
+///
+/// # Errors
+/// What was named does not exist or lacks something, or there is nothing.
+pub async fn discover(settings: &Settings, outside: &Outside<'_>) -> Result<Choice, DiscoverError> {
+    let search = Search { settings, outside, known: known::all() };
+    if let Some(name) = &settings.provider {
+        return search.named(name).await;
+    }
+    if settings.base_url.is_some() {
+        return search.named("openai").await;
+    }
+    if settings.api_key_env.is_some() || settings.api_key_command.is_some() {
+        return Err(DiscoverError::NeedsProvider);
+    }
+    if let Some(entry) = search.by_key() {
+        return search.remote(entry).await;
+    }
+    if let Some(remote) = search.on_this_machine().await {
+        return Ok(Choice::Remote(remote));
+    }
+    search.embedded()
+}
+
+struct Search<'a> {
+    settings: &'a Settings,
+    outside: &'a Outside<'a>,
+    known: Vec<Known>,
+}
+
+impl Search<'_> {
+    async fn named(&self, name: &str) -> Result<Choice, DiscoverError> {
+        if name == "local" {
+            let local = Choice::Local { model: self.settings.model.clone() };
+            return if cfg!(feature = "local") { Ok(local) } else { Err(DiscoverError::NotEmbedded) };
+        }
+        match self.known.iter().find(|entry| entry.name == name) {
+            Some(entry) => self.remote(entry).await,
+            None => Err(DiscoverError::UnknownProvider { name: name.into(), known: self.names() }),
+        }
+    }
+
+    /// The first provider whose key or address the environment has; one that the model's name points to before all.
+    fn by_key(&self) -> Option<&Known> {
+        let there = |entry: &&Known| self.variable(entry.key_variable).is_some() || self.own_address(entry).is_some();
+        let meant = self.settings.model.as_deref().and_then(known::maker);
+        let first = self.known.iter().filter(there).find(|entry| Some(entry.name) == meant);
+        first.or_else(|| self.known.iter().find(there))
+    }
+
+    async fn remote(&self, entry: &Known) -> Result<Choice, DiscoverError> {
+        let own = self.settings.base_url.clone().or_else(|| self.own_address(entry));
+        let key = self.key(entry, own.is_some())?;
+        let model = self.model(entry, own.as_deref()).await?;
+        let why = why(entry, own.as_deref(), &key);
+        let base_url = own.unwrap_or_else(|| entry.base_url.into());
+        Ok(Choice::Remote(Remote { provider: entry.name.into(), model, base_url, key, why }))
+    }
+
+    /// The address that the environment has for a provider.
+    fn own_address(&self, entry: &Known) -> Option<String> {
+        let stem = entry.key_variable.and_then(|name| name.strip_suffix("_API_KEY"))?;
+        self.outside.variable(&format!("{stem}_BASE_URL")).filter(|url| url != entry.base_url)
+    }
+
+    fn key(&self, entry: &Known, own_address: bool) -> Result<KeyFrom, DiscoverError> {
+        let provider = || entry.name.to_owned();
+        match (&self.settings.api_key_env, &self.settings.api_key_command) {
+            (Some(name), _) if self.outside.variable(name).is_some() => Ok(KeyFrom::Variable(name.clone())),
+            (_, Some(command)) => Ok(KeyFrom::Command(command.clone())),
+            (Some(name), None) => Err(DiscoverError::EmptyVariable { provider: provider(), variable: name.clone() }),
+            (None, None) => match entry.key_variable {
+                Some(name) if self.outside.variable(name).is_some() => Ok(KeyFrom::Variable(name.into())),
+                Some(name) if !own_address => {
+                    Err(DiscoverError::MissingKey { provider: provider(), variable: name.into() })
+                }
+                Some(_) | None => Ok(KeyFrom::Nowhere),
+            },
+        }
+    }
+
+    /// The model that was named; else what a server of the person's own has; else the provider's default.
+    async fn model(&self, entry: &Known, own_address: Option<&str>) -> Result<String, DiscoverError> {
+        if let Some(model) = &self.settings.model {
+            return Ok(model.clone());
+        }
+        if let Some((address, path)) = own_address.filter(|_| self.may_look()).and_then(loopback::endpoint)
+            && let Some(model) =
+                loopback::models(address, &path, Instant::now() + self.outside.patience).await.and_then(first_to_talk)
+        {
+            return Ok(model);
+        }
+        let default = entry.default_model.map(ToOwned::to_owned);
+        default.ok_or_else(|| DiscoverError::NeedsModel { provider: entry.name.into() })
+    }
+
+    fn may_look(&self) -> bool {
+        self.outside.variable("AGENT_NO_DISCOVERY").is_none()
+    }
+
+    /// Asks all at once. The first in their order wins, so nobody waits for the later ones.
+    async fn on_this_machine(&self) -> Option<Remote> {
+        if !self.may_look() {
+            return None;
+        }
+        let until = Instant::now() + self.outside.patience;
+        let ask =
+            |server: LocalServer| async move { (server, loopback::models(server.address, "/v1/models", until).await) };
+        let mut answers: FuturesOrdered<_> = self.outside.servers.iter().copied().map(ask).collect();
+        while let Some((server, models)) = answers.next().await {
+            if let Some(model) = models.and_then(|models| self.wanted(models)) {
+                let base_url = format!("http://{}", server.address);
+                let why = format!("at {base_url} ({})", server.name);
+                return Some(Remote { provider: "openai".into(), model, base_url, key: KeyFrom::Nowhere, why });
+            }
+        }
+        None
+    }
+
+    fn wanted(&self, models: Vec<String>) -> Option<String> {
+        match &self.settings.model {
+            None => first_to_talk(models),
+            Some(name) => models.into_iter().find(|id| id == name || id.strip_suffix(":latest") == Some(name)),
+        }
+    }
+
+    fn embedded(&self) -> Result<Choice, DiscoverError> {
+        match &self.settings.model {
+            None if cfg!(feature = "local") => Ok(Choice::Local { model: None }),
+            model => Err(DiscoverError::Nothing { model: model.clone(), variables: self.variables() }),
+        }
+    }
+
+    fn variable(&self, name: Option<&str>) -> Option<String> {
+        name.and_then(|name| self.outside.variable(name))
+    }
+
+    fn names(&self) -> String {
+        let names: Vec<&str> = self.known.iter().map(|entry| entry.name).chain(["local"]).collect();
+        names.join(", ")
+    }
+
+    fn variables(&self) -> String {
+        let mut names: Vec<&str> = self.known.iter().filter_map(|entry| entry.key_variable).collect();
+        names.dedup();
+        names.truncate(known::ORDER.len());
+        names.join(", ")
+    }
+}
+
+/// A model that only measures texts is no use for a conversation.
+fn first_to_talk(models: Vec<String>) -> Option<String> {
+    models.into_iter().find(|id| !id.to_lowercase().contains("embed"))
+}
+
+fn why(entry: &Known, own_address: Option<&str>, key: &KeyFrom) -> String {
+    let key = match key {
+        KeyFrom::Nowhere => None,
+        KeyFrom::Variable(name) => Some(name.as_str()),
+        KeyFrom::Command(_) => Some("apiKeyCommand"),
+    };
+    match (own_address.map(without_credentials), key) {
+        (None, None) => format!("of {}", entry.name),
+        (None, Some(key)) => format!("of {} ({key})", entry.name),
+        (Some(url), None) => format!("at {url} ({})", entry.name),
+        (Some(url), Some(key)) => format!("at {url} ({}, {key})", entry.name),
+    }
+}

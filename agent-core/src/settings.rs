@@ -15,6 +15,7 @@ use agent_tools::policy::{Mode, Permissions};
 use agent_tools::toolset::Toolset;
 use serde_json::{Map, Value};
 
+pub(crate) use keys::without_credentials;
 pub use keys::{Key, Kind, Project, key, keys};
 pub use origin::{SettingsError, Source, Warning};
 
@@ -237,20 +238,20 @@ impl Settings {
     }
 
     fn take(&mut self, source: &Source, given: &Given) -> Result<Option<Warning>, SettingsError> {
-        let warning = |text: String| Warning { source: source.clone(), line: given.line, text };
+        let warning = |text: &str| Warning::new(source, given.line, text);
         if matches!(source, Source::Project(_))
             && let Some(why) = given.key.refused(self, &given.value)
         {
-            return Ok(Some(warning(format!("`{}` is ignored: {why}", given.key.name))));
+            return Ok(Some(warning(&format!("`{}` is ignored: {why}", given.key.name))));
         }
         let malformed = given.key.assign(self, &given.value).err();
         let warning = match malformed {
             None => None,
             Some(problem) if given.key.kind == Kind::Mode && !matches!(source, Source::Flag(_)) => {
                 (self.mode, self.mode_malformed) = (Mode::NONE, true);
-                Some(warning(format!("{problem}. Until that is mended the mode is 0000: nothing runs without asking")))
+                Some(warning(&format!("{problem}. Until that is mended the mode is 0000: nothing runs without asking")))
             }
-            Some(problem) => return Err(SettingsError::of(source, given.key, given.line, problem)),
+            Some(problem) => return Err(SettingsError::of(source, given.key, given.line, &problem)),
         };
         self.sources.insert(given.key.name, source.clone());
         Ok(warning)
@@ -262,8 +263,8 @@ impl Settings {
             return None;
         }
         self.permissions = Some(Permissions::Auto);
-        let text = "`allow` counts as `auto` while `bashMode` is malformed".into();
-        Some(Warning { source: self.source("permissions").clone(), line: None, text })
+        let text = "`allow` counts as `auto` while `bashMode` is malformed";
+        Some(Warning::new(self.source("permissions"), None, text))
     }
 }
 
@@ -271,11 +272,7 @@ impl Settings {
 ///
 /// # Errors
 /// A file that is there and cannot be read or understood.
-pub fn gather(
-    user: &Path,
-    cwd: &Path,
-    lookup: &dyn Fn(&str) -> Option<String>,
-) -> Result<Vec<Layer>, SettingsError> {
+pub fn gather(user: &Path, cwd: &Path, lookup: &dyn Fn(&str) -> Option<String>) -> Result<Vec<Layer>, SettingsError> {
     let files = [Source::User(user.to_owned()), Source::Project(cwd.join("agent.yaml"))];
     let mut layers = Vec::new();
     for source in files {
@@ -287,5 +284,5 @@ pub fn gather(
 
 fn unknown_key(source: &Source, unknown: &Unknown) -> Warning {
     let hint = keys::nearest(&unknown.name).map(|known| format!("; did you mean `{known}`?")).unwrap_or_default();
-    Warning { source: source.clone(), line: unknown.line, text: format!("there is no setting `{}`{hint}", unknown.name) }
+    Warning::new(source, unknown.line, &format!("there is no setting `{}`{hint}", unknown.name))
 }

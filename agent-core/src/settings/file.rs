@@ -67,7 +67,8 @@ pub fn layer(source: Source, bytes: &[u8]) -> Result<Layer, SettingsError> {
     let mut layer = Layer::new(source);
     let mut current = None;
     let document = Document { layer: &mut layer, current: &mut current };
-    let read = serde_saphyr::with_deserializer_from_str_with_options(text, options(), |yaml| document.deserialize(yaml));
+    let read =
+        serde_saphyr::with_deserializer_from_str_with_options(text, options(), |yaml| document.deserialize(yaml));
     match read {
         Ok(()) => Ok(layer),
         Err(error) => Err(wrong(&layer.source, current, &error)),
@@ -80,7 +81,7 @@ pub(super) fn value(source: &Source, key: &'static Key, text: &str) -> Result<Op
         return Ok(Some(text.into()));
     }
     serde_saphyr::with_deserializer_from_str_with_options(text, options(), |yaml| OfKind(key.kind).deserialize(yaml))
-        .map_err(|_| SettingsError::of(source, key, None, key.expects()))
+        .map_err(|_| SettingsError::of(source, key, None, &key.expects()))
 }
 
 fn wrong(source: &Source, current: Option<(&'static Key, Option<u64>)>, error: &Error) -> SettingsError {
@@ -89,7 +90,7 @@ fn wrong(source: &Source, current: Option<(&'static Key, Option<u64>)>, error: &
     let message = message.lines().next().unwrap_or_default();
     let line = plain.location().map(|at| at.line()).filter(|line| *line > 0);
     match current {
-        Some((key, at)) => SettingsError::of(source, key, line.or(at), format!("{} ({message})", key.expects())),
+        Some((key, at)) => SettingsError::of(source, key, line.or(at), &format!("{} ({message})", key.expects())),
         None => SettingsError::new(source, line, format!("it is not a map of settings in YAML ({message})")),
     }
 }

@@ -22,12 +22,7 @@ pub struct OptionSpec {
     pub repeatable: bool,
 }
 
-const fn setting(
-    long: &'static str,
-    value: &'static str,
-    key: &'static str,
-    help: &'static str,
-) -> OptionSpec {
+const fn setting(long: &'static str, value: &'static str, key: &'static str, help: &'static str) -> OptionSpec {
     OptionSpec { long, value: Some(value), key: Some(key), implies: None, help, repeatable: false }
 }
 
@@ -109,13 +104,9 @@ fn layer(long: &str, text: &str) -> Result<Option<Layer>, SettingsError> {
     let text = spec.implies.unwrap_or(text);
     let value = match key.kind {
         Kind::Texts => Some(vec![text].into()),
-        Kind::Switch
-        | Kind::Count(..)
-        | Kind::Amount
-        | Kind::Words(_)
-        | Kind::Text
-        | Kind::Mode
-        | Kind::Map => file::value(&source, key, text)?,
+        Kind::Switch | Kind::Count(..) | Kind::Amount | Kind::Words(_) | Kind::Text | Kind::Mode | Kind::Map => {
+            file::value(&source, key, text)?
+        }
     };
     given(source, key, value).map(Some)
 }
@@ -137,6 +128,6 @@ fn set(pair: &str) -> Result<Layer, SettingsError> {
 fn given(source: Source, key: &'static Key, value: Option<Value>) -> Result<Layer, SettingsError> {
     match value {
         Some(value) => Ok(Layer::new(source).with(key, value)),
-        None => Err(SettingsError::of(&source, key, None, key.expects())),
+        None => Err(SettingsError::of(&source, key, None, &key.expects())),
     }
 }

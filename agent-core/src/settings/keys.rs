@@ -74,7 +74,8 @@ pub fn key(name: &str) -> Option<&'static Key> {
 
 /// The name of the setting that somebody meant who wrote this, if it is near enough.
 pub(super) fn nearest(name: &str) -> Option<&'static str> {
-    let plain = |text: &str| text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).take(64).collect();
+    let plain =
+        |text: &str| text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).take(64).collect();
     let wanted: Vec<char> = plain(name);
     let scored = KEYS.iter().map(|key| (distance(&wanted, &plain(key.name)), key.name));
     let (far, best) = scored.min_by_key(|(far, _)| *far)?;
@@ -105,7 +106,10 @@ impl fmt::Debug for Key {
 impl Key {
     /// Checks a value and puts it in.
     pub(super) fn assign(&self, settings: &mut Settings, value: &Value) -> Result<(), String> {
-        self.kind.check(value).and_then(|()| (self.set)(settings, value)).map_err(|why| format!("`{}` {why}", self.name))
+        self.kind
+            .check(value)
+            .and_then(|()| (self.set)(settings, value))
+            .map_err(|why| format!("`{}` {why}", self.name))
     }
 
     /// Why a project's file may not set this value over what was set before.
@@ -116,7 +120,9 @@ impl Key {
             Project::Tighten(limit, _) => {
                 Some(format!("a project's file may only make it {limit}; set it in your own settings or with a flag"))
             }
-            Project::Never => Some("a project's file may not set it; set it in your own settings or with a flag".into()),
+            Project::Never => {
+                Some("a project's file may not set it; set it in your own settings or with a flag".into())
+            }
         }
     }
 
@@ -225,7 +231,9 @@ static KEYS: &[Key] = &[
         kind: Kind::Words(&["ask", "auto", "allow"]),
         default: "ask; auto for a single prompt",
         help: "ask: reading runs, all else asks; auto: what bashMode allows runs; allow: everything runs",
-        project: Project::Tighten("stricter", |s, v| word(v).is_ok_and(|new| leave(new) <= s.permissions.map_or(0, leave))),
+        project: Project::Tighten("stricter", |s, v| {
+            word(v).is_ok_and(|new| leave(new) <= s.permissions.map_or(0, leave))
+        }),
         set: |s, v| put(&mut s.permissions, word(v).map(Some)),
         get: |s| json!(s.permissions.map(Permissions::name)),
     },
@@ -375,9 +383,7 @@ static KEYS: &[Key] = &[
         kind: Kind::Count(0, 1_000_000),
         default: "10",
         help: "so many equal calls in a row end the turn; 0: never",
-        project: Project::Tighten(LOWER, |s, v| {
-            s.loop_limit == 0 || (*v != json!(0) && lower(v, s.loop_limit.into()))
-        }),
+        project: Project::Tighten(LOWER, |s, v| s.loop_limit == 0 || (*v != json!(0) && lower(v, s.loop_limit.into()))),
         set: |s, v| put(&mut s.loop_limit, read(v)),
         get: |s| json!(s.loop_limit),
     },
@@ -395,8 +401,8 @@ static KEYS: &[Key] = &[
         kind: Kind::Words(&["auto", "require", "off"]),
         default: "auto",
         help: "how commands are confined: the best there is, not at all without it, none",
-        project: Project::Tighten("stricter", |s, v| confinement(v) >= strictness(s.sandbox)),
-        set: |s, v| put(&mut s.sandbox, Ok(confinement(v)).map(sandbox)),
+        project: Project::Tighten("stricter", |s, v| strictness(confinement(v)) >= strictness(s.sandbox)),
+        set: |s, v| put(&mut s.sandbox, Ok(confinement(v))),
         get: |s| json!(SANDBOXES[strictness(s.sandbox)].0),
     },
     Key {
@@ -483,8 +489,7 @@ static KEYS: &[Key] = &[
 ];
 
 /// From the laxest to the strictest.
-const SANDBOXES: [(&str, Sandbox); 3] =
-    [("off", Sandbox::Off), ("auto", Sandbox::Auto), ("require", Sandbox::Require)];
+const SANDBOXES: [(&str, Sandbox); 3] = [("off", Sandbox::Off), ("auto", Sandbox::Auto), ("require", Sandbox::Require)];
 
 fn strictness(sandbox: Sandbox) -> usize {
     match sandbox {
@@ -494,12 +499,9 @@ fn strictness(sandbox: Sandbox) -> usize {
     }
 }
 
-fn confinement(value: &Value) -> usize {
-    SANDBOXES.iter().position(|(word, _)| *value == json!(word)).unwrap_or_default()
-}
-
-fn sandbox(strictness: usize) -> Sandbox {
-    SANDBOXES[strictness].1
+fn confinement(value: &Value) -> Sandbox {
+    let known = SANDBOXES.iter().find(|(word, _)| *value == json!(word));
+    known.map_or(Sandbox::default(), |(_, sandbox)| *sandbox)
 }
 
 fn leave(permissions: Permissions) -> usize {
@@ -536,7 +538,8 @@ fn address(value: &Value) -> Result<Option<String>, String> {
 /// Somebody may put the key itself here: it is not repeated.
 fn variable(value: &Value) -> Result<Option<String>, String> {
     let text: String = read(value)?;
-    let name = text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') && !text.starts_with(|c: char| c.is_numeric());
+    let name =
+        text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') && !text.starts_with(|c: char| c.is_numeric());
     if name { Ok(Some(text)) } else { Err("takes the name of a variable, not the key itself".into()) }
 }
 
@@ -546,13 +549,14 @@ fn paths(list: &[PathBuf]) -> Value {
 
 fn lies_below(value: &Value) -> bool {
     let below = |path: &str| {
-        !path.starts_with('~') && Path::new(path).components().all(|c| matches!(c, Component::Normal(_) | Component::CurDir))
+        !path.starts_with('~')
+            && Path::new(path).components().all(|c| matches!(c, Component::Normal(_) | Component::CurDir))
     };
     value.as_array().is_some_and(|list| list.iter().all(|path| path.as_str().is_some_and(below)))
 }
 
-/// Credentials lie before the host, or in the query.
-fn without_credentials(url: &str) -> String {
+/// An address as it may be shown: credentials lie before the host, or in the query.
+pub(crate) fn without_credentials(url: &str) -> String {
     let (scheme, rest) = url.split_once("://").map_or(("", url), |(scheme, rest)| (scheme, rest));
     let rest = rest.split(['?', '#']).next().unwrap_or_default();
     let (host, path) = rest.find('/').map_or((rest, ""), |at| rest.split_at(at));

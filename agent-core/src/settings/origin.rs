@@ -59,11 +59,11 @@ pub struct SettingsError {
 
 impl SettingsError {
     pub(super) fn new(at: &Source, line: Option<u64>, problem: impl Into<String>) -> Self {
-        Self { at: at.clone(), line, key: None, problem: problem.into() }
+        Self { at: at.clone(), line, key: None, problem: plain(&problem.into()) }
     }
 
-    pub(super) fn of(at: &Source, key: &Key, line: Option<u64>, problem: String) -> Self {
-        Self { at: at.clone(), line, key: Some(key.name.into()), problem }
+    pub(super) fn of(at: &Source, key: &Key, line: Option<u64>, problem: &str) -> Self {
+        Self { at: at.clone(), line, key: Some(key.name.into()), problem: plain(problem) }
     }
 }
 
@@ -76,6 +76,21 @@ pub struct Warning {
     pub line: Option<u64>,
     /// What.
     pub text: String,
+}
+
+impl Warning {
+    pub(super) fn new(source: &Source, line: Option<u64>, text: &str) -> Self {
+        Self { source: source.clone(), line, text: plain(text) }
+    }
+}
+
+/// Files of strangers are quoted here: what would control a terminal is replaced, what is long is cut.
+fn plain(text: &str) -> String {
+    let mut plain: String = text.chars().take(400).map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
+    if plain.len() < text.len() {
+        plain.push('…');
+    }
+    plain
 }
 
 impl fmt::Display for Warning {

@@ -1,3 +1,4 @@
 //! Tests over the public interface of the crate.
 
+mod discover;
 mod settings;

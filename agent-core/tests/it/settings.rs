@@ -171,6 +171,9 @@ fn an_unknown_key_is_a_warning_that_names_the_nearest() {
             "/u/config.yaml, line 2: there is no setting `hooks`",
         ]
     );
+    let (_, warnings) = read(b"\"\\e[2Jx\": 1\nbashMode: \"\\e]0;x\\a\"").unwrap();
+    assert_eq!(warnings.len(), 2);
+    assert!(!warnings.concat().contains(char::is_control), "{warnings:?}");
 }
 
 #[test]
@@ -275,12 +278,7 @@ fn a_malformed_mode_allows_nothing() {
             Some(Permissions::Allow),
             1,
         ),
-        (
-            [variable("bad"), given(&[("permissions", "allow")]).unwrap()].concat(),
-            "0000",
-            Some(Permissions::Auto),
-            2,
-        ),
+        ([variable("bad"), given(&[("permissions", "allow")]).unwrap()].concat(), "0000", Some(Permissions::Auto), 2),
         ([variable("bad"), given(&[("mode", "0007")]).unwrap()].concat(), "0007", None, 1),
     ] {
         let case = format!("{layers:?}");
@@ -418,6 +416,22 @@ fn the_defaults_are_those_of_the_page() {
     assert!(!settings.edit_tools(false) && settings.edit_tools(true));
     assert!(settings.entries().iter().all(|e| e.source == Source::Default));
     assert_eq!(settings.entries().len(), keys().len());
+}
+
+#[test]
+fn a_start_without_files_is_quick() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = dir.path().join("config.yaml");
+    let start = std::time::Instant::now();
+    for _ in 0..100 {
+        let layers = gather(&config, dir.path(), &|_| None).unwrap();
+        assert_eq!(resolve(layers).unwrap().0.max_turns, 1000);
+        assert!(agent_core::prompt::instructions(dir.path(), dir.path()).is_empty());
+    }
+    let each = start.elapsed() / 100;
+    // A millisecond is the limit of a release build on an idle machine.
+    assert!(each < Duration::from_millis(10), "{each:?}");
+    println!("{each:?} a start");
 }
 
 proptest! {

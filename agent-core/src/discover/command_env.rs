@@ -1,0 +1,51 @@
+//! The environment that commands get: everything but the agent's own keys.
+
+use std::ffi::{OsStr, OsString};
+
+use super::known;
+
+/// Drops the agent's own keys: the usual variables of all known providers, and `own` (what `apiKeyEnv` names). Those
+/// named in `pass` stay.
+pub fn command_env(
+    all: impl Iterator<Item = (OsString, OsString)>,
+    pass: &[String],
+    own: &[&str],
+) -> Vec<(OsString, OsString)> {
+    let mut keys = key_variables();
+    keys.extend(own.iter().map(|name| (*name).to_owned()));
+    keys.retain(|name| !pass.contains(name));
+    all.filter(|(name, _)| !keys.iter().any(|key| OsStr::new(key) == name)).collect()
+}
+
+fn key_variables() -> Vec<String> {
+    let usual = |entry: known::Known| {
+        let by_name = format!("{}_API_KEY", entry.name.to_uppercase().replace('-', "_"));
+        [Some(by_name), entry.key_variable.map(ToOwned::to_owned)]
+    };
+    known::all().into_iter().flat_map(usual).flatten().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_of_the_agent_are_dropped() {
+        for (name, pass, own, kept) in [
+            ("MY_VAR", &[][..], &[][..], true),
+            ("PATH", &[], &[], true),
+            ("MY_API_KEY", &[], &[], true),
+            ("OPENAI_BASE_URL", &[], &[], true),
+            ("OPENAI_API_KEY", &[], &[], false),
+            ("ANTHROPIC_API_KEY", &[], &[], false),
+            ("DEEPSEEK_API_KEY", &[], &[], false),
+            ("OPENAI_API_KEY", &["OPENAI_API_KEY"], &[], true),
+            ("MY_VAR", &[], &["MY_VAR"], false),
+            ("MY_VAR", &["MY_VAR"], &["MY_VAR"], true),
+        ] {
+            let pass: Vec<String> = pass.iter().map(ToString::to_string).collect();
+            let all = std::iter::once((OsString::from(name), OsString::from("x")));
+            assert_eq!(command_env(all, &pass, own).len() == 1, kept, "{name} {pass:?} {own:?}");
+        }
+    }
+}
