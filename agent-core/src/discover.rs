@@ -13,7 +13,7 @@ use futures_util::stream::FuturesOrdered;
 use tokio::time::Instant;
 
 pub use command_env::command_env;
-use known::Known;
+use known::{ProviderEntry, providers};
 
 use crate::settings::{Settings, without_credentials};
 
@@ -170,12 +170,6 @@ pub enum DiscoverError {
         /// Where it is looked for.
         variable: String,
     },
-    /// The provider has no default model.
-    #[error("Which model of {provider}? There is no default: name it with --model")]
-    NeedsModel {
-        /// Whose.
-        provider: String,
-    },
     /// A key, and nobody to give it to.
     #[error("The settings name a key (apiKeyEnv or apiKeyCommand) but not whose it is: set --provider, or --base-url")]
     NeedsProvider,
@@ -209,7 +203,7 @@ fn named(model: Option<&str>) -> String {
 /// # Errors
 /// What was named does not exist or lacks something, or there is nothing.
 pub async fn discover(settings: &Settings, outside: &Outside<'_>) -> Result<Choice, DiscoverError> {
-    let search = Search { settings, outside, known: known::all() };
+    let search = Search { settings, outside };
     if let Some(name) = &settings.provider {
         return search.named(name).await;
     }
@@ -231,7 +225,6 @@ pub async fn discover(settings: &Settings, outside: &Outside<'_>) -> Result<Choi
 struct Search<'a> {
     settings: &'a Settings,
     outside: &'a Outside<'a>,
-    known: Vec<Known>,
 }
 
 impl Search<'_> {
@@ -240,64 +233,62 @@ impl Search<'_> {
             let local = Choice::Local { model: self.settings.model.clone() };
             return if cfg!(feature = "local") { Ok(local) } else { Err(DiscoverError::NotEmbedded) };
         }
-        match self.known.iter().find(|entry| entry.name == name) {
+        match providers().iter().find(|entry| entry.name == name) {
             Some(entry) => self.remote(entry).await,
             None => Err(DiscoverError::UnknownProvider { name: name.into(), known: self.names() }),
         }
     }
 
     /// The first provider whose key or address the environment has; one that the model's name points to before all.
-    fn by_key(&self) -> Option<&Known> {
-        let there = |entry: &&Known| self.variable(entry.key_variable).is_some() || self.own_address(entry).is_some();
+    fn by_key(&self) -> Option<&'static ProviderEntry> {
+        let there = |entry: &&ProviderEntry| {
+            self.outside.variable(entry.key_var).is_some() || self.own_address(entry).is_some()
+        };
         let meant = self.settings.model.as_deref().and_then(known::maker);
-        let first = self.known.iter().filter(there).find(|entry| Some(entry.name) == meant);
-        first.or_else(|| self.known.iter().find(there))
+        let first = providers().iter().filter(there).find(|entry| Some(entry.name) == meant);
+        first.or_else(|| providers().iter().find(there))
     }
 
-    async fn remote(&self, entry: &Known) -> Result<Choice, DiscoverError> {
+    async fn remote(&self, entry: &ProviderEntry) -> Result<Choice, DiscoverError> {
         let own = self.settings.base_url.clone().or_else(|| self.own_address(entry));
         let key = self.key(entry, own.is_some())?;
-        let model = self.model(entry, own.as_deref()).await?;
+        let model = self.model(entry, own.as_deref()).await;
         let why = why(entry, own.as_deref(), &key);
         let base_url = own.unwrap_or_else(|| entry.base_url.into());
         Ok(Choice::Remote(Remote { provider: entry.name.into(), model, base_url, key, why }))
     }
 
     /// The address that the environment has for a provider.
-    fn own_address(&self, entry: &Known) -> Option<String> {
-        let stem = entry.key_variable.and_then(|name| name.strip_suffix("_API_KEY"))?;
-        self.outside.variable(&format!("{stem}_BASE_URL")).filter(|url| url != entry.base_url)
+    fn own_address(&self, entry: &ProviderEntry) -> Option<String> {
+        entry.base_url_var.and_then(|name| self.outside.variable(name)).filter(|url| url != entry.base_url)
     }
 
-    fn key(&self, entry: &Known, own_address: bool) -> Result<KeyFrom, DiscoverError> {
+    fn key(&self, entry: &ProviderEntry, own_address: bool) -> Result<KeyFrom, DiscoverError> {
         let provider = || entry.name.to_owned();
         match (&self.settings.api_key_env, &self.settings.api_key_command) {
             (Some(name), _) if self.outside.variable(name).is_some() => Ok(KeyFrom::Variable(name.clone())),
             (_, Some(command)) => Ok(KeyFrom::Command(command.clone())),
             (Some(name), None) => Err(DiscoverError::EmptyVariable { provider: provider(), variable: name.clone() }),
-            (None, None) => match entry.key_variable {
-                Some(name) if self.outside.variable(name).is_some() => Ok(KeyFrom::Variable(name.into())),
-                Some(name) if !own_address => {
-                    Err(DiscoverError::MissingKey { provider: provider(), variable: name.into() })
-                }
-                Some(_) | None => Ok(KeyFrom::Nowhere),
-            },
+            (None, None) if self.outside.variable(entry.key_var).is_some() => {
+                Ok(KeyFrom::Variable(entry.key_var.into()))
+            }
+            (None, None) if own_address => Ok(KeyFrom::Nowhere),
+            (None, None) => Err(DiscoverError::MissingKey { provider: provider(), variable: entry.key_var.into() }),
         }
     }
 
     /// The model that was named; else what a server of the person's own has; else the provider's default.
-    async fn model(&self, entry: &Known, own_address: Option<&str>) -> Result<String, DiscoverError> {
+    async fn model(&self, entry: &ProviderEntry, own_address: Option<&str>) -> String {
         if let Some(model) = &self.settings.model {
-            return Ok(model.clone());
+            return model.clone();
         }
-        if let Some((address, path)) = own_address.filter(|_| self.may_look()).and_then(loopback::endpoint)
-            && let Some(model) =
-                loopback::models(address, &path, Instant::now() + self.outside.patience).await.and_then(first_to_talk)
-        {
-            return Ok(model);
-        }
-        let default = entry.default_model.map(ToOwned::to_owned);
-        default.ok_or_else(|| DiscoverError::NeedsModel { provider: entry.name.into() })
+        let own = own_address.filter(|_| self.may_look()).and_then(loopback::endpoint);
+        let until = Instant::now() + self.outside.patience;
+        let listed = match own {
+            Some((address, path)) => loopback::models(address, &path, until).await,
+            None => None,
+        };
+        listed.and_then(first_to_talk).unwrap_or_else(|| entry.model.to_owned())
     }
 
     fn may_look(&self) -> bool {
@@ -337,19 +328,14 @@ impl Search<'_> {
         }
     }
 
-    fn variable(&self, name: Option<&str>) -> Option<String> {
-        name.and_then(|name| self.outside.variable(name))
-    }
-
     fn names(&self) -> String {
-        let names: Vec<&str> = self.known.iter().map(|entry| entry.name).chain(["local"]).collect();
+        let embedded = cfg!(feature = "local").then_some("local");
+        let names: Vec<&str> = providers().iter().map(|entry| entry.name).chain(embedded).collect();
         names.join(", ")
     }
 
     fn variables(&self) -> String {
-        let mut names: Vec<&str> = self.known.iter().filter_map(|entry| entry.key_variable).collect();
-        names.dedup();
-        names.truncate(known::ORDER.len());
+        let names: Vec<&str> = providers().iter().take(5).map(|entry| entry.key_var).collect();
         names.join(", ")
     }
 }
@@ -359,7 +345,7 @@ fn first_to_talk(models: Vec<String>) -> Option<String> {
     models.into_iter().find(|id| !id.to_lowercase().contains("embed"))
 }
 
-fn why(entry: &Known, own_address: Option<&str>, key: &KeyFrom) -> String {
+fn why(entry: &ProviderEntry, own_address: Option<&str>, key: &KeyFrom) -> String {
     let key = match key {
         KeyFrom::Nowhere => None,
         KeyFrom::Variable(name) => Some(name.as_str()),

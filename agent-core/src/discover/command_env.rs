@@ -18,11 +18,8 @@ pub fn command_env(
 }
 
 fn key_variables() -> Vec<String> {
-    let usual = |entry: known::Known| {
-        let by_name = format!("{}_API_KEY", entry.name.to_uppercase().replace('-', "_"));
-        [Some(by_name), entry.key_variable.map(ToOwned::to_owned)]
-    };
-    known::all().into_iter().flat_map(usual).flatten().collect()
+    let by_name = |provider: &str| format!("{}_API_KEY", provider.to_uppercase().replace('-', "_"));
+    known::providers().iter().flat_map(|entry| [by_name(entry.name), entry.key_var.to_owned()]).collect()
 }
 
 #[cfg(test)]

@@ -2,35 +2,59 @@
 
 /// A provider.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Known {
+pub(super) struct ProviderEntry {
     pub(super) name: &'static str,
-    /// The variable that usually holds its key; none where it needs none.
-    pub(super) key_variable: Option<&'static str>,
+    /// The variable that its key is looked for in.
+    pub(super) key_var: &'static str,
+    /// The variable that may hold another base URL.
+    pub(super) base_url_var: Option<&'static str>,
     pub(super) base_url: &'static str,
-    pub(super) default_model: Option<&'static str>,
+    /// The model that is taken where none is named.
+    pub(super) model: &'static str,
 }
 
-/// Whose keys are looked for first.
-pub(super) const ORDER: [&str; 5] = ["anthropic", "openai", "gemini", "openrouter", "deepseek"];
-
-/// All providers, in the order in which their keys are looked for.
-pub(super) fn all() -> Vec<Known> {
-    let mut all = table();
-    all.sort_by_key(|entry| ORDER.iter().position(|name| *name == entry.name).unwrap_or(ORDER.len()));
-    all
+/// The providers, in the order in which their keys are looked for.
+pub(super) fn providers() -> &'static [ProviderEntry] {
+    PROVIDERS
 }
 
-fn table() -> Vec<Known> {
-    let known =
-        |name, key, base_url, model| Known { name, key_variable: Some(key), base_url, default_model: Some(model) };
-    vec![
-        known("anthropic", "ANTHROPIC_API_KEY", "https://api.anthropic.com", "claude-sonnet-4-5"),
-        known("openai", "OPENAI_API_KEY", "https://api.openai.com/v1", "gpt-5.1"),
-        known("gemini", "GEMINI_API_KEY", "https://generativelanguage.googleapis.com/v1beta/openai", "gemini-2.5-pro"),
-        known("openrouter", "OPENROUTER_API_KEY", "https://openrouter.ai/api/v1", "anthropic/claude-sonnet-4.5"),
-        known("deepseek", "DEEPSEEK_API_KEY", "https://api.deepseek.com/v1", "deepseek-chat"),
-    ]
-}
+const PROVIDERS: &[ProviderEntry] = &[
+    ProviderEntry {
+        name: "anthropic",
+        key_var: "ANTHROPIC_API_KEY",
+        base_url_var: Some("ANTHROPIC_BASE_URL"),
+        base_url: "https://api.anthropic.com",
+        model: "claude-sonnet-5-5",
+    },
+    ProviderEntry {
+        name: "openai",
+        key_var: "OPENAI_API_KEY",
+        base_url_var: Some("OPENAI_BASE_URL"),
+        base_url: "https://api.openai.com/v1",
+        model: "gpt-5.5",
+    },
+    ProviderEntry {
+        name: "gemini",
+        key_var: "GEMINI_API_KEY",
+        base_url_var: None,
+        base_url: "https://generativelanguage.googleapis.com/v1beta/openai",
+        model: "gemini-3.6-flash",
+    },
+    ProviderEntry {
+        name: "openrouter",
+        key_var: "OPENROUTER_API_KEY",
+        base_url_var: None,
+        base_url: "https://openrouter.ai/api/v1",
+        model: "anthropic/claude-sonnet-5.5",
+    },
+    ProviderEntry {
+        name: "deepseek",
+        key_var: "DEEPSEEK_API_KEY",
+        base_url_var: None,
+        base_url: "https://api.deepseek.com/v1",
+        model: "deepseek-v4-flash",
+    },
+];
 
 /// Who makes the models that are called like this, where the name says so.
 pub(super) fn maker(model: &str) -> Option<&'static str> {

@@ -1,6 +1,9 @@
 //! Which model is found: over settings, variables, and real servers on this machine.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests, too")]
+
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::time::{Duration, Instant};
 
 use agent_core::discover::{Choice, Dirs, KeyFrom, LocalServer, Outside, Remote, discover};
@@ -18,7 +21,9 @@ async fn find(yaml: &str, variables: &[(&str, &str)], servers: &[LocalServer]) -
     let lookup = |name: &str| variables.iter().find(|(known, _)| *known == name).map(|(_, v)| (*v).to_owned());
     let mut outside = Outside::new("/", Dirs::all_in("/nowhere"), &lookup);
     (outside.servers, outside.patience) = (servers, PATIENCE);
-    discover(&settings, &outside).await.map_err(|e| e.to_string())
+    // Frontends that serve several sessions move it between threads.
+    let found: Pin<Box<dyn Future<Output = _> + Send>> = Box::pin(discover(&settings, &outside));
+    found.await.map_err(|e| e.to_string())
 }
 
 async fn remote(yaml: &str, variables: &[(&str, &str)], servers: &[LocalServer]) -> Result<Remote, String> {

@@ -1,5 +1,7 @@
 //! Settings: what each source may say, who wins, and how a mistake is told.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests, too")]
+
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -431,7 +433,6 @@ fn a_start_without_files_is_quick() {
     let each = start.elapsed() / 100;
     // A millisecond is the limit of a release build on an idle machine.
     assert!(each < Duration::from_millis(10), "{each:?}");
-    println!("{each:?} a start");
 }
 
 proptest! {
