@@ -1,1 +1,224 @@
-//! Which zone a path lies in.
+//! Which zone a path lies in, seen through links.
+
+use std::collections::VecDeque;
+use std::ffi::OsStr;
+use std::path::{Component, Path, PathBuf};
+
+use super::{Rights, Zone};
+use crate::call::Needs;
+use crate::place::Place;
+
+/// Where a path leads, and which rights it is a matter of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Located {
+    /// The absolute path with all links followed, as far as it exists.
+    pub resolved: PathBuf,
+    /// The zone; none for what needs nothing (`/dev/null`, a direct path below `/tmp`, the session's own directory).
+    pub zone: Option<Zone>,
+}
+
+/// Finds the zone of a path as a model writes it: `~/` is the home directory, relative paths start at the working
+/// directory.
+pub fn locate(path: &str, place: &Place) -> Located {
+    Ground::new(place).locate(&place.absolute(path))
+}
+
+/// What `rights` on this path need. Writing a file that an agent or a shell runs later is executing, too.
+pub fn needs_for(path: &str, rights: Rights, place: &Place) -> Needs {
+    let located = locate(path, place);
+    let mut needs = Needs::default();
+    needs.find(path, located.zone, rights_on(&located.resolved, rights));
+    needs
+}
+
+/// `rights`, and execute where they write what is run later.
+pub(crate) fn rights_on(resolved: &Path, rights: Rights) -> Rights {
+    let writes = rights.covers(Rights::WRITE);
+    if writes && runs_later(resolved) { rights.union(Rights::EXECUTE) } else { rights }
+}
+
+/// A place made ready for many questions: its directories with their links followed once.
+pub(crate) struct Ground<'a> {
+    place: &'a Place,
+    home: Option<PathBuf>,
+    store: Option<PathBuf>,
+    workspace: Vec<PathBuf>,
+    private: Vec<PathBuf>,
+}
+
+impl<'a> Ground<'a> {
+    pub(crate) fn new(place: &'a Place) -> Self {
+        let follow = |path: &Path| resolve(path).unwrap_or_else(|| path.to_path_buf());
+        let home = place.home.as_deref().map(follow);
+        let mut workspace: Vec<PathBuf> = place
+            .roots
+            .iter()
+            .map(|root| follow(root))
+            .filter(|root| Some(root) != home.as_ref() && !is_system(root))
+            .collect();
+        let cwd = follow(&place.cwd);
+        if cwd.is_absolute() && !is_system(&cwd) {
+            workspace.push(cwd);
+        }
+        Self {
+            place,
+            home,
+            store: place.store.as_deref().map(follow),
+            workspace,
+            private: place.private.iter().map(|path| follow(path)).collect(),
+        }
+    }
+
+    pub(crate) fn place(&self) -> &'a Place {
+        self.place
+    }
+
+    /// Finds the zone of an absolute path.
+    pub(crate) fn locate(&self, path: &Path) -> Located {
+        if needs_nothing(path) {
+            return Located { resolved: path.to_path_buf(), zone: None };
+        }
+        match resolve(path) {
+            Some(resolved) => Located { zone: self.zone(path, &resolved), resolved },
+            // Links that go in circles lead nowhere that could be judged.
+            None => Located { resolved: path.to_path_buf(), zone: Some(Zone::System) },
+        }
+    }
+
+    fn zone(&self, path: &Path, resolved: &Path) -> Option<Zone> {
+        if self.is_sensitive(path) || self.is_sensitive(resolved) {
+            return Some(Zone::System);
+        }
+        let trusted = |p: &Path| is_below(p, Path::new("/tmp")) || self.store.iter().any(|store| is_below(p, store));
+        if self.workspace.iter().any(|root| is_below(resolved, root)) && !self.in_own_store(resolved) {
+            return Some(Zone::Workspace);
+        }
+        if trusted(resolved) || trusted(path) {
+            if path.components().any(|c| c == Component::ParentDir) {
+                return Some(Zone::System);
+            }
+            if trusted(resolved) {
+                return None;
+            }
+        }
+        Some(if is_system(resolved) { Zone::System } else { Zone::External })
+    }
+
+    /// The session's own directory counts as such even below the working directory.
+    fn in_own_store(&self, resolved: &Path) -> bool {
+        self.store.as_ref().is_some_and(|store| is_below(resolved, store) && !self.workspace.iter().any(|root| is_below(root, store)))
+    }
+
+    fn is_sensitive(&self, path: &Path) -> bool {
+        let below = |dir: &Path| is_below(path, dir);
+        let homes = self.home.iter().chain(&self.place.home);
+        let kept = |home: &PathBuf| SENSITIVE_AT_HOME.iter().any(|name| below(&home.join(name)));
+        homes.into_iter().any(kept)
+            || (self.private.iter().chain(&self.place.private).any(|p| below(p)) && !self.in_own_store(path))
+            || path.file_name().is_some_and(is_sensitive_name)
+    }
+}
+
+const SENSITIVE_AT_HOME: [&str; 6] = [".ssh", ".gnupg", ".aws", ".docker", ".kube", ".config/gcloud"];
+
+const SYSTEM: [&str; 12] =
+    ["/etc", "/usr", "/var", "/bin", "/sbin", "/boot", "/dev", "/proc", "/sys", "/System", "/Library", "/run"];
+
+/// `/` itself is the system's, and so is all below its own directories; `/lib` and its kin by their beginning.
+fn is_system(path: &Path) -> bool {
+    let mut parts = path.components().skip(1);
+    let Some(first) = parts.next() else { return true };
+    let name = first.as_os_str().to_string_lossy();
+    name.starts_with("lib") || SYSTEM.iter().any(|dir| dir[1..].eq_ignore_ascii_case(&name))
+}
+
+fn is_below(path: &Path, dir: &Path) -> bool {
+    path.starts_with(dir)
+}
+
+/// Devices that hold nothing. By their plain name only: `/dev/fd/../sda` is none of them.
+fn needs_nothing(path: &Path) -> bool {
+    let text = path.as_os_str().as_encoded_bytes();
+    match text.strip_prefix(b"/dev/") {
+        Some(b"null" | b"stdin" | b"stdout" | b"stderr" | b"tty") => true,
+        Some(rest) => rest.strip_prefix(b"fd/").is_some_and(|n| !n.is_empty() && n.iter().all(u8::is_ascii_digit)),
+        None => false,
+    }
+}
+
+/// Names of files that hold keys, whatever lies around them.
+fn is_sensitive_name(name: &OsStr) -> bool {
+    let name = name.to_string_lossy().to_ascii_lowercase();
+    let env = name == ".env" || (name.starts_with(".env.") && name != ".env.example");
+    let key = name.ends_with(".pem") || name.ends_with(".key");
+    env || key || KEY_FILES.contains(&name.as_str()) || is_named_for_a_secret(&name)
+}
+
+const KEY_FILES: [&str; 11] = [
+    "id_rsa",
+    "id_dsa",
+    "id_ecdsa",
+    "id_ed25519",
+    "id_ecdsa_sk",
+    "id_ed25519_sk",
+    ".netrc",
+    ".pgpass",
+    ".git-credentials",
+    ".htpasswd",
+    "credentials",
+];
+
+/// Data files named for a token, a secret or a credential: `token.json`, `client_secret.yaml`. Not source files.
+fn is_named_for_a_secret(name: &str) -> bool {
+    const DATA: [&str; 12] =
+        ["json", "yaml", "yml", "toml", "ini", "txt", "conf", "cfg", "xml", "properties", "dat", "env"];
+    const WORDS: [&str; 5] = ["token", "secret", "secrets", "credential", "credentials"];
+    let Some((stem, extension)) = name.rsplit_once('.') else { return false };
+    let last = stem.rsplit(['-', '_', '.']).next().unwrap_or(stem);
+    DATA.contains(&extension) && (WORDS.contains(&last) || stem == "tokens")
+}
+
+/// Files that a shell, git, an editor or this agent runs later without being asked.
+pub(crate) fn runs_later(resolved: &Path) -> bool {
+    const START: [&str; 13] = [
+        ".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases", ".profile", ".zshrc", ".zshenv",
+        ".zprofile", ".zlogin", ".envrc", ".gitconfig", "agent.yaml",
+    ];
+    let names: Vec<String> = resolved.components().map(|c| c.as_os_str().to_string_lossy().to_ascii_lowercase()).collect();
+    let last = names.last().map_or("", String::as_str);
+    if START.contains(&last) || names.windows(2).any(|w| w[0] == ".husky") {
+        return true;
+    }
+    let Some(git) = names.iter().position(|name| name == ".git") else { return false };
+    let inside = &names[git + 1..];
+    inside.iter().any(|name| name == "hooks") || last == "config" || last == "config.worktree"
+}
+
+/// Follows all links of an absolute path; what does not exist is taken as written. None where links go in circles.
+pub(crate) fn resolve(path: &Path) -> Option<PathBuf> {
+    const LINKS: usize = 40;
+    let mut left: VecDeque<std::ffi::OsString> = path.components().map(|c| c.as_os_str().to_owned()).collect();
+    let mut done = PathBuf::new();
+    let mut links = 0;
+    while let Some(part) = left.pop_front() {
+        match Path::new(&part).components().next() {
+            Some(Component::ParentDir) => {
+                done.pop();
+                continue;
+            }
+            Some(Component::CurDir) | None => continue,
+            Some(Component::RootDir | Component::Prefix(_) | Component::Normal(_)) => done.push(&part),
+        }
+        if let Ok(target) = std::fs::read_link(&done) {
+            links += 1;
+            if links > LINKS {
+                return None;
+            }
+            done.pop();
+            for step in target.components().rev() {
+                left.push_front(step.as_os_str().to_owned());
+            }
+        }
+    }
+    Some(done)
+}

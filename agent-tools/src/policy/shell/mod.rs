@@ -1,1 +1,34 @@
-//! What a shell command needs.
+//! What a shell command needs: read by a real parser, judged by a table of programs, closed where it cannot be known.
+
+mod arguments;
+mod judge;
+mod languages;
+mod parse;
+mod plan;
+mod programs;
+mod special;
+mod words;
+
+use self::judge::Judge;
+use self::plan::Dirs;
+use super::{Rights, Zone};
+use crate::call::{GrantKey, Needs};
+use crate::place::Place;
+
+/// Says what a command needs, without running it. What cannot be judged says why in [`Needs::unsure`].
+pub fn judge(command: &str, place: &Place) -> Needs {
+    if command.trim().is_empty() {
+        return Needs::default();
+    }
+    let mut judge = Judge::new(place);
+    judge.text(command, &Dirs::at(&place.cwd));
+    let mut needs = judge.needs;
+    if needs.mode == super::Mode::NONE {
+        // Whatever runs at least looks at the place that it runs in.
+        needs.find("any command", Some(Zone::Workspace), Rights::READ);
+    }
+    if needs.unsure.is_none() && needs.destroys.is_none() {
+        needs.grants = vec![GrantKey::new(format!("the command `{command}`"), needs.mode)];
+    }
+    needs
+}

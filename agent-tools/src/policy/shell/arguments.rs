@@ -1,0 +1,143 @@
+//! Takes a command line apart: options with their values, operands, and the effects of both, by the table.
+
+use super::programs::{Choice, Effects, Kind, Program};
+use super::words::Word;
+
+/// A command line, taken apart.
+#[derive(Debug, Default)]
+pub(super) struct Arguments<'a> {
+    pub(super) operands: Vec<&'a Word>,
+    /// Values of options, with what they are.
+    pub(super) values: Vec<(Kind, Word)>,
+    pub(super) effects: Vec<&'static Effects>,
+    /// The names of the options that were given, as the table spells them.
+    pub(super) options: Vec<&'static str>,
+    /// The words that are a command of their own: a wrapped one, or a subcommand with all behind it.
+    pub(super) rest: &'a [Word],
+    /// Why the options cannot be judged.
+    pub(super) unsure: Option<String>,
+    /// There was a `--`.
+    pub(super) ended: bool,
+}
+
+/// Takes the words behind a program's name apart.
+pub(super) fn take<'a>(program: &'static Program, words: &'a [Word]) -> Arguments<'a> {
+    let mut taken = Arguments::default();
+    let wraps = program.operands.iter().position(|o| o.kind == Kind::Wrap);
+    let stop = program.stop || program.subs || wraps.is_some();
+    let mut at = 0;
+    while let Some(word) = words.get(at) {
+        let is_option = word.start().starts_with('-') && word.literal() != Some("-") && !taken.ended;
+        if is_option && word.literal() == Some("--") {
+            taken.ended = true;
+        } else if is_option {
+            at += taken.option(program, word, words.get(at + 1));
+        } else if stop && (program.subs || wraps == Some(taken.operands.len())) {
+            taken.rest = &words[at..];
+            return taken;
+        } else {
+            taken.operand(program, word);
+            taken.ended |= program.stop;
+        }
+        at += 1;
+    }
+    taken
+}
+
+impl<'a> Arguments<'a> {
+    pub(super) fn has(&self, option: &str) -> bool {
+        self.options.contains(&option)
+    }
+
+    fn doubt(&mut self, why: String) {
+        self.unsure.get_or_insert(why);
+    }
+
+    fn operand(&mut self, program: &Program, word: &'a Word) {
+        let could_be_option = !self.ended && word.start().is_empty() && word.is_unknown();
+        if could_be_option && !program.options.is_empty() && !program.any {
+            self.doubt(format!("`{}` could be an option", word.raw));
+        }
+        if word.start().starts_with('+') && program.options.contains_key("+") {
+            self.doubt(format!("`{}` is a command of its own", word.raw));
+        }
+        self.operands.push(word);
+    }
+
+    /// Takes an option; tells how many of the next words were its value.
+    fn option(&mut self, program: &'static Program, word: &Word, next: Option<&Word>) -> usize {
+        if program.single || word.start().starts_with("--") { self.long(program, word, next) } else { self.short(program, word, next) }
+    }
+
+    fn long(&mut self, program: &'static Program, word: &Word, next: Option<&Word>) -> usize {
+        let start = word.start();
+        let name = start.split('=').next().unwrap_or(start);
+        let glued = start.contains('=').then(|| word.after(name.len() + 1));
+        if glued.is_none() && word.literal().is_none() {
+            self.doubt(format!("`{}` could be any option", word.raw));
+            return 0;
+        }
+        let name = if program.single { name.strip_prefix('-').filter(|n| n.starts_with('-')).unwrap_or(name) } else { name };
+        match (find_long(program, name), glued) {
+            (Some((name, choice)), Some(value)) => self.choose(name, choice, Some(value)),
+            (Some((name, choice)), None) if choice.value.is_none() || choice.glued => self.choose(name, choice, None),
+            (Some((name, choice)), None) => {
+                self.choose(name, choice, next.cloned());
+                return 1;
+            }
+            (None, value) if program.any => self.values.extend(value.map(|v| (Kind::Mention, v))),
+            (None, _) => self.doubt(format!("its option `{name}` is not known here")),
+        }
+        0
+    }
+
+    fn short(&mut self, program: &'static Program, word: &Word, next: Option<&Word>) -> usize {
+        let cluster = word.start();
+        for (at, letter) in cluster.char_indices().skip(1) {
+            let name = &cluster[at..at + letter.len_utf8()];
+            let known = program.options.iter().find(|(known, _)| known.strip_prefix('-') == Some(name));
+            let rest = word.after(at + letter.len_utf8());
+            let Some((name, choice)) = known else {
+                if !program.any {
+                    self.doubt(format!("its option `-{name}` is not known here"));
+                }
+                continue;
+            };
+            if choice.value.is_none() {
+                self.choose(name, choice, None);
+            } else if !rest.pieces.is_empty() {
+                self.choose(name, choice, Some(rest));
+                return 0;
+            } else if choice.glued {
+                self.choose(name, choice, None);
+            } else {
+                self.choose(name, choice, next.cloned());
+                return 1;
+            }
+        }
+        if word.literal().is_none() {
+            if program.any { self.values.push((Kind::Mention, word.clone())) } else { self.doubt(format!("`{}` could be any option", word.raw)) }
+        } else if program.any && cluster.contains('/') {
+            // An option that is not listed may have a path glued on.
+            let path = cluster.find('/').unwrap_or(0);
+            self.values.push((Kind::Mention, word.after(path)));
+        }
+        0
+    }
+
+    fn choose(&mut self, name: &'static str, choice: &'static Choice, value: Option<Word>) {
+        self.options.push(name);
+        self.effects.push(&choice.effects);
+        self.values.extend(choice.value.zip(value));
+    }
+}
+
+/// The option of this name, or the first of those that it abbreviates.
+fn find_long(program: &'static Program, name: &str) -> Option<(&'static str, &'static Choice)> {
+    let exact = program.options.get_key_value(name);
+    let abbreviated = || {
+        let candidates = program.options.iter().filter(|(known, _)| !program.single && name.len() > 2 && known.starts_with(name));
+        candidates.min_by_key(|(known, _)| **known)
+    };
+    exact.or_else(abbreviated).map(|(name, choice)| (*name, choice))
+}

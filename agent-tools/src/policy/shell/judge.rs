@@ -1,0 +1,473 @@
+//! Judges the commands of a plan by the table of programs.
+
+use std::path::{Path, PathBuf};
+
+use super::arguments::{self, Arguments};
+use super::plan::{self, Command, Dirs, Plan};
+use super::programs::{self, Kind, Program};
+use super::special;
+use super::words::{Piece, Word};
+use crate::call::Needs;
+use crate::place::Place;
+use crate::policy::zone::{Ground, rights_on};
+use crate::policy::{Mode, Rights, Zone};
+
+/// Gathers what commands need.
+pub(super) struct Judge<'a> {
+    pub(super) needs: Needs,
+    ground: Ground<'a>,
+    depth: usize,
+    entries: usize,
+}
+
+/// What stands around a command while it is judged.
+#[derive(Debug, Clone)]
+pub(super) struct Around<'p> {
+    pub(super) command: &'p Command,
+    /// The directories that it may run in; a wrapper may have changed them.
+    pub(super) dirs: Dirs,
+    pub(super) fed: Fed,
+    /// Wrappers around it.
+    pub(super) wrappers: usize,
+}
+
+/// Where a command's input comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fed {
+    /// Whatever the shell has.
+    Nobody,
+    /// Another command.
+    Pipe,
+    /// A command that reads from the network.
+    Network,
+}
+
+/// Directory entries that patterns may look at, in one command.
+const ENTRIES: usize = 4_000;
+const WRAPPERS: usize = 12;
+
+impl<'a> Judge<'a> {
+    pub(super) fn new(place: &'a Place) -> Self {
+        Self { needs: Needs::default(), ground: Ground::new(place), depth: 0, entries: 0 }
+    }
+
+    pub(super) fn place(&self) -> &'a Place {
+        self.ground.place()
+    }
+
+    pub(super) fn doubt(&mut self, why: impl Into<String>) {
+        self.needs.unsure.get_or_insert_with(|| why.into());
+    }
+
+    pub(super) fn destroys(&mut self, what: &str) {
+        self.needs.destroys.get_or_insert_with(|| what.to_owned());
+    }
+
+    /// Judges text that a shell runs in one of these directories.
+    pub(super) fn text(&mut self, text: &str, dirs: &Dirs) {
+        self.depth += 1;
+        let plan = plan::plan(text, dirs.clone(), self.place(), self.depth);
+        self.plan(&plan);
+        self.depth -= 1;
+    }
+
+    fn plan(&mut self, plan: &Plan) {
+        if let Some(why) = &plan.unsure {
+            self.doubt(why.clone());
+        }
+        let mut networked: Vec<bool> = Vec::with_capacity(plan.commands.len());
+        for command in &plan.commands {
+            let mut feeders = networked[command.upstream.clone()].iter();
+            let fed = match (command.upstream.is_empty(), feeders.any(|n| *n)) {
+                (true, _) => Fed::Nobody,
+                (false, false) => Fed::Pipe,
+                (false, true) => Fed::Network,
+            };
+            let before = std::mem::take(&mut self.needs.mode);
+            self.command(&Around { command, dirs: command.dirs.clone(), fed, wrappers: 0 });
+            networked.push(fed == Fed::Network || self.needs.mode.network.covers(Rights::READ));
+            self.needs.mode = before.union(self.needs.mode);
+        }
+    }
+
+    fn command(&mut self, around: &Around<'_>) {
+        for (op, target) in &around.command.files {
+            self.redirect(op, target, &around.dirs);
+        }
+        for (name, value) in &around.command.assignments {
+            self.assignment(name, value, &around.dirs);
+        }
+        if !around.command.is_function {
+            self.words(&around.command.words, around);
+        }
+    }
+
+    fn redirect(&mut self, op: &str, target: &Word, dirs: &Dirs) {
+        let shown = |rest: &str| format!("{op}{rest}");
+        let number = |text: &str| text.strip_suffix('-').unwrap_or(text).chars().all(|c| c.is_ascii_digit());
+        let rights = match op {
+            "<" => Rights::READ,
+            ">" | ">>" | ">|" | "&>" | "&>>" => Rights::WRITE,
+            "<>" => Rights::READ_WRITE,
+            ">&" | "<&" if target.literal().is_some_and(number) => return,
+            ">&" => Rights::WRITE,
+            ">&-" | "<&-" => return,
+            _ => return self.doubt(format!("the redirection `{}` is not known here", shown(&target.raw))),
+        };
+        match target.literal() {
+            None => self.doubt(format!("where `{}` leads is not known", shown(&target.raw))),
+            Some(path) if path.starts_with("/dev/tcp/") || path.starts_with("/dev/udp/") => {
+                self.needs.find(shown(path), Some(Zone::Network), Rights::READ_WRITE);
+            }
+            Some(path) => self.locate(path, &shown(&target.raw), rights, dirs),
+        }
+    }
+
+    /// A variable that changes what runs is execution.
+    pub(super) fn assignment(&mut self, name: &str, value: &Word, dirs: &Dirs) {
+        let tame = matches!(value.literal(), Some("" | "cat" | "less" | "true" | "false" | "more"));
+        if special::changes_shell(name) {
+            self.doubt(format!("setting `{name}` changes what words mean"));
+        } else if special::names_program(name) && !tame {
+            self.needs.find(format!("{name}={}", value.raw), Some(Zone::Workspace), Rights::EXECUTE);
+            let paths = value.literal().unwrap_or(value.start()).split([':', ' ']);
+            for path in paths.filter(|p| p.contains('/') && !special::is_ordinary_dir(p)) {
+                self.locate(path, path, Rights::EXECUTE, dirs);
+            }
+        }
+    }
+
+    /// Judges words as a command.
+    pub(super) fn words(&mut self, words: &[Word], around: &Around<'_>) {
+        let Some((head, rest)) = words.split_first() else { return };
+        if around.wrappers > WRAPPERS {
+            return self.doubt("its wrappers are nested too deeply");
+        }
+        let Some(name) = head.literal() else {
+            return self.doubt(format!("which program `{}` is is not known", head.raw));
+        };
+        let name = match special::ordinary(name) {
+            Some(name) => name,
+            None => return self.code_file(head, rest, Rights::READ.union(Rights::EXECUTE), around),
+        };
+        if special::is_key_word(name) {
+            return;
+        }
+        match special::find_program(name) {
+            Some(program) => self.program(name, program, rest, around),
+            None => {
+                self.mentions(rest, &around.dirs);
+                self.doubt(format!("what the program `{name}` does is not known here"));
+            }
+        }
+    }
+
+    /// A file whose code runs, with the paths that it is given.
+    pub(super) fn code_file(&mut self, file: &Word, operands: &[Word], rights: Rights, around: &Around<'_>) {
+        match file.literal() {
+            Some(path) if path.starts_with("/dev/") => self.doubt(format!("what `{}` runs is computed", file.raw)),
+            Some(path) => {
+                let before = self.needs.mode;
+                self.locate(path, &file.raw, rights, &around.dirs);
+                if self.needs.mode == before && !before.workspace.covers(Rights::EXECUTE) {
+                    self.needs.find(&file.raw, Some(Zone::Workspace), Rights::EXECUTE);
+                }
+            }
+            None => self.doubt(format!("which file `{}` is is not known", file.raw)),
+        }
+        self.mentions(operands, &around.dirs);
+    }
+
+    fn program(&mut self, name: &str, program: &'static Program, words: &[Word], around: &Around<'_>) {
+        let mut around = around.clone();
+        let taken = arguments::take(program, words);
+        if let Some(why) = &taken.unsure {
+            self.doubt(format!("`{name}`: {why}"));
+        }
+        for (_, word) in taken.values.iter().filter(|(kind, _)| *kind == Kind::Dir) {
+            self.path(word, Rights::READ, &around.dirs);
+            around.dirs = word.literal().map_or(Dirs(None), |path| around.dirs.enter(path));
+        }
+        for (kind, word) in &taken.values {
+            self.operand(*kind, word, &around, false);
+        }
+        let listing = taken.effects.iter().any(|e| e.lists);
+        if !listing {
+            self.effects(name, program, &taken, &around);
+        }
+        match program.judge {
+            Some(judge) if special::judges_alone(judge) => special::judge(judge, self, name, words, &around),
+            Some(judge) => {
+                special::judge(judge, self, name, words, &around);
+                self.operands(program, &taken, listing, &around);
+            }
+            None => self.operands(program, &taken, listing, &around),
+        }
+        if program.subs {
+            self.subcommand(name, &taken, &around);
+        }
+    }
+
+    fn effects(&mut self, name: &str, program: &'static Program, taken: &Arguments<'_>, around: &Around<'_>) {
+        for effects in taken.effects.iter().copied().chain([&program.effects]) {
+            if effects.here != Rights::NONE {
+                self.here(name, effects.here, &around.dirs);
+            }
+            for (zone, rights) in [(Zone::Network, effects.network), (Zone::System, effects.system)] {
+                if rights != Rights::NONE {
+                    self.needs.find(name, Some(zone), rights);
+                }
+            }
+            if effects.reads_here && taken.operands.len() < expected(program, taken) {
+                self.here(name, Rights::READ, &around.dirs);
+            }
+            if let Some(lost) = effects.destroys {
+                self.destroys(lost);
+            }
+        }
+    }
+
+    fn operands(&mut self, program: &'static Program, taken: &Arguments<'_>, listing: bool, around: &Around<'_>) {
+        let replaced = taken.effects.iter().find_map(|e| e.operands);
+        let deep = program.effects.deep || taken.effects.iter().any(|e| e.deep);
+        let skipped = usize::from(taken.effects.iter().any(|e| e.skip));
+        let kinds = program.operands.get(skipped..).unwrap_or_default();
+        let count = taken.operands.len();
+        let mut code = Vec::new();
+        for (at, word) in taken.operands.iter().enumerate() {
+            let kind = replaced.or_else(|| kind_at(kinds, at, count)).unwrap_or(Kind::Mention);
+            match kind {
+                _ if listing => {}
+                Kind::Code => code.push((*word).clone()),
+                kind => self.operand(kind, word, around, deep),
+            }
+        }
+        self.code(&code, around);
+        if kinds.iter().any(|o| o.kind == Kind::Wrap) && !listing {
+            self.words(taken.rest, &Around { wrappers: around.wrappers + 1, ..around.clone() });
+        }
+    }
+
+    /// Text that a shell runs, in one word or several.
+    pub(super) fn code(&mut self, words: &[Word], around: &Around<'_>) {
+        if words.is_empty() {
+            return;
+        }
+        let texts: Option<Vec<&str>> = words.iter().map(Word::literal).collect();
+        match texts.map(|t| t.join(" ")) {
+            Some(text) if text.is_empty() || text == "-" => {}
+            Some(text) => self.text(&text, &around.dirs),
+            None => self.doubt(format!("the code `{}` is computed", words[0].raw)),
+        }
+    }
+
+    fn operand(&mut self, kind: Kind, word: &Word, around: &Around<'_>, deep: bool) {
+        match kind {
+            Kind::Text | Kind::Dir | Kind::Wrap => {}
+            Kind::Read if deep => self.tree(word, Rights::READ, &around.dirs),
+            Kind::Read => self.path(word, Rights::READ, &around.dirs),
+            Kind::Write => self.path(word, Rights::WRITE, &around.dirs),
+            Kind::Change => self.path(word, Rights::READ_WRITE, &around.dirs),
+            Kind::Run => self.code_file(word, &[], Rights::EXECUTE, around),
+            Kind::Code => self.code(std::slice::from_ref(word), around),
+            Kind::Mention => self.mentions(std::slice::from_ref(word), &around.dirs),
+            Kind::Makes => self.here(&word.raw, Rights::WRITE, &around.dirs),
+            Kind::Url => self.url(word, &around.dirs),
+            Kind::Send => self.sent(word, &around.dirs),
+            Kind::Method => {
+                if !matches!(word.literal(), Some("GET" | "HEAD" | "OPTIONS")) {
+                    self.needs.find(&word.raw, Some(Zone::Network), Rights::WRITE);
+                }
+            }
+            Kind::Refuse => self.doubt(format!("what `{}` does here is not known", word.raw)),
+        }
+    }
+
+    fn url(&mut self, word: &Word, dirs: &Dirs) {
+        let text = word.start();
+        let remote = ["http://", "https://", "ftp://", "ssh://", "git://"].iter().any(|scheme| text.starts_with(scheme));
+        if word.is_unknown() {
+            // What is put into an address leaves the machine.
+            self.needs.find(&word.raw, Some(Zone::Network), Rights::WRITE);
+            if !remote {
+                self.doubt(format!("where `{}` leads is not known", word.raw));
+            }
+        } else if !remote && text.contains("://") || text.contains("::") {
+            self.doubt(format!("what `{}` does is not known here", word.raw));
+        } else if !remote && (text.starts_with(['/', '.', '~']) || !text.contains(['.', ':'])) {
+            self.path(word, Rights::READ, dirs);
+        }
+    }
+
+    fn sent(&mut self, word: &Word, dirs: &Dirs) {
+        if word.is_unknown() {
+            self.needs.find(&word.raw, Some(Zone::Network), Rights::WRITE);
+        }
+        let at = word.start().find('@').filter(|at| *at == 0 || word.start()[..*at].ends_with('='));
+        if let Some(at) = at {
+            self.path(&word.after(at + 1), Rights::READ, dirs);
+        }
+    }
+
+    fn subcommand(&mut self, name: &str, taken: &Arguments<'_>, around: &Around<'_>) {
+        let mut rest = taken.rest;
+        if name == "cargo" && rest.first().is_some_and(|w| w.start().starts_with('+')) {
+            rest = &rest[1..];
+        }
+        let Some((word, operands)) = rest.split_first() else { return };
+        let full = word.literal().map(|sub| format!("{} {sub}", special::family(name)));
+        let Some((full, program)) = full.and_then(|full| programs::find(&full).map(|p| (full, p))) else {
+            self.mentions(operands, &around.dirs);
+            return self.doubt(format!("what `{name} {}` does is not known here", word.raw));
+        };
+        let deeper = operands.first().and_then(Word::literal).map(|sub| format!("{full} {sub}"));
+        match deeper.and_then(|full| programs::find(&full).map(|p| (full, p))) {
+            Some((full, program)) => self.program(&full, program, &operands[1..], around),
+            None => self.program(&full, program, operands, around),
+        }
+    }
+
+    /// Rights on the directory that a command works in. Running code needs them even where the place is free.
+    pub(super) fn here(&mut self, what: &str, rights: Rights, dirs: &Dirs) {
+        let Some(dirs) = &dirs.0 else { return self.doubt("which directory it works in is not known") };
+        for dir in dirs {
+            let zone = self.ground.locate(dir).zone;
+            let zone = if rights.covers(Rights::EXECUTE) { zone.or(Some(Zone::Workspace)) } else { zone };
+            self.needs.find(what, zone, rights);
+        }
+    }
+
+    /// Words of programs that do with them what they like: what looks like a path outside may be read.
+    pub(super) fn mentions(&mut self, words: &[Word], dirs: &Dirs) {
+        for word in words {
+            let text = word.pattern().unwrap_or_else(|| word.start().to_owned());
+            let path = text.find('=').map_or(text.as_str(), |at| &text[at + 1..]);
+            let leads_out = path.starts_with('/') || path.split('/').any(|part| part == "..");
+            if !word.is_unknown() && (leads_out || self.is_elsewhere(path, dirs)) {
+                self.locate(path, &word.raw, Rights::READ, dirs);
+            } else if word.is_unknown() && word.start().starts_with('/') {
+                self.doubt(format!("where `{}` leads is not known", word.raw));
+            }
+        }
+    }
+
+    /// A plain name that is a key file, or a link that leads out.
+    fn is_elsewhere(&self, path: &str, dirs: &Dirs) -> bool {
+        let located = dirs.0.iter().flatten().map(|dir| self.ground.locate(&dir.join(path)).zone);
+        !path.is_empty() && !path.starts_with('-') && located.flatten().any(|zone| zone != Zone::Workspace)
+    }
+
+    /// A directory that is read with all below it.
+    fn tree(&mut self, word: &Word, rights: Rights, dirs: &Dirs) {
+        self.path(word, rights, dirs);
+        let home = self.place().home.as_deref();
+        let holds_home = |dir: &Path| {
+            let resolved = word.literal().map(|path| self.ground.locate(&dir.join(path)).resolved);
+            home.zip(resolved).is_some_and(|(home, resolved)| home.starts_with(resolved))
+        };
+        if dirs.0.iter().flatten().any(|dir| holds_home(dir)) && !dirs.0.iter().flatten().any(|dir| Some(dir.as_path()) == home) {
+            self.needs.find(format!("{} and the keys below it", word.raw), Some(Zone::System), rights);
+        }
+    }
+
+    /// Rights on the path that a word stands for.
+    pub(super) fn path(&mut self, word: &Word, rights: Rights, dirs: &Dirs) {
+        match (word.literal(), word.pattern()) {
+            (Some("-"), _) => {}
+            (Some(path), _) => self.locate(path, &word.raw, rights, dirs),
+            (None, Some(_)) => self.matches(word, rights, dirs),
+            (None, None) => self.doubt(format!("where `{}` leads is not known", word.raw)),
+        }
+    }
+
+    /// A pattern: the directory that it looks into, and what it matches there.
+    fn matches(&mut self, word: &Word, rights: Rights, dirs: &Dirs) {
+        let fixed = word.start();
+        let base = fixed.rfind('/').map_or("", |at| &fixed[..=at]);
+        self.locate(&format!("{base}file"), &word.raw, rights, dirs);
+        for dir in dirs.0.iter().flatten() {
+            let found = self.expand(dir, word);
+            match found {
+                Some(paths) => paths.iter().for_each(|path| self.at(path, &word.raw, rights)),
+                None => self.doubt(format!("`{}` matches too much to be looked through", word.raw)),
+            }
+        }
+    }
+
+    fn expand(&mut self, dir: &Path, word: &Word) -> Option<Vec<PathBuf>> {
+        let budget = ENTRIES.checked_sub(self.entries)?;
+        let (found, looked) = super::special::expand(dir, &pattern_parts(word), budget)?;
+        self.entries += looked;
+        Some(found)
+    }
+
+    fn locate(&mut self, path: &str, shown: &str, rights: Rights, dirs: &Dirs) {
+        if path.starts_with('/') {
+            return self.at(Path::new(path), shown, rights);
+        }
+        let Some(dirs) = &dirs.0 else {
+            return self.doubt(format!("which directory `{shown}` lies in is not known"));
+        };
+        for dir in dirs {
+            self.at(&dir.join(path), shown, rights);
+        }
+    }
+
+    fn at(&mut self, path: &Path, shown: &str, rights: Rights) {
+        let located = self.ground.locate(path);
+        let rights = rights_on(&located.resolved, rights);
+        let known = self.needs.findings.iter().any(|f| f.what == shown && f.zone == located.zone && f.rights == rights);
+        if !known {
+            self.needs.find(shown, located.zone, rights);
+        } else if let Some(zone) = located.zone {
+            self.needs.mode = self.needs.mode.with(zone, rights);
+        }
+    }
+}
+
+/// How many operands there are before a directory is not read by default.
+fn expected(program: &Program, taken: &Arguments<'_>) -> usize {
+    let skipped = usize::from(taken.effects.iter().any(|e| e.skip));
+    let fixed = program.operands.iter().skip(skipped).filter(|o| !o.many && o.kind == Kind::Text).count();
+    fixed + 1
+}
+
+/// The kind of operand number `at` of `count`: what repeats takes all that the others leave.
+fn kind_at(kinds: &[programs::Operand], at: usize, count: usize) -> Option<Kind> {
+    let many = kinds.iter().position(|o| o.many);
+    let Some(many) = many else { return kinds.get(at).map(|o| o.kind) };
+    let behind = kinds.len() - many - 1;
+    if at < many {
+        Some(kinds[at].kind)
+    } else if at + behind >= count && behind > 0 {
+        kinds.get(kinds.len() + at - count).map(|o| o.kind)
+    } else {
+        Some(kinds[many].kind)
+    }
+}
+
+/// A pattern cut at its slashes, each part with whether it is literal.
+fn pattern_parts(word: &Word) -> Vec<(String, bool)> {
+    let mut parts = vec![(String::new(), true)];
+    for piece in &word.pieces {
+        let (text, literal) = match piece {
+            Piece::Text(text) => (text.as_str(), true),
+            Piece::Glob(text) => (text.as_str(), false),
+            Piece::Unknown => ("*", false),
+        };
+        for (i, part) in text.split('/').enumerate() {
+            if i > 0 {
+                parts.push((String::new(), true));
+            }
+            if let Some(last) = parts.last_mut() {
+                last.0.push_str(part);
+                last.1 &= literal;
+            }
+        }
+    }
+    parts
+}
+
+/// The mode that a run of code given on the line needs at least.
+pub(super) const CODE: (Option<Zone>, Rights) = (Some(Zone::Workspace), Rights::EXECUTE);
+

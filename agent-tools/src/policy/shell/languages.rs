@@ -1,0 +1,229 @@
+//! sed and awk: little languages on the line that can write files and run programs.
+
+use super::judge::{Around, CODE, Judge};
+use super::words::Word;
+use crate::policy::Rights;
+
+/// Judges the words behind `sed`.
+pub(super) fn sed(judge: &mut Judge<'_>, words: &[Word], around: &Around<'_>) {
+    let mut scripts: Vec<&Word> = Vec::new();
+    let mut files: Vec<&Word> = Vec::new();
+    let (mut in_place, mut ended) = (false, false);
+    let mut rest = words.iter();
+    while let Some(word) = rest.next() {
+        match word.literal() {
+            Some("--") if !ended => ended = true,
+            Some("-e" | "--expression") if !ended => scripts.extend(rest.next()),
+            Some("-f" | "--file") if !ended => judge.doubt("the script of sed lies in a file"),
+            Some("-l") if !ended => {
+                rest.next();
+            }
+            Some(text) if !ended && is_sed_flag(text) => in_place |= text == "--in-place" || text.starts_with("--in-place=") || cluster_has_i(text),
+            _ if !ended && word.start().starts_with('-') && word.literal() != Some("-") => {
+                judge.doubt(format!("sed: its option `{}` is not known here", word.raw));
+            }
+            _ => files.push(word),
+        }
+    }
+    if scripts.is_empty() && !files.is_empty() {
+        scripts.push(files.remove(0));
+    }
+    for script in scripts {
+        match script.literal() {
+            Some(text) => sed_script(judge, text, around),
+            None => judge.doubt(format!("the script `{}` of sed is computed", script.raw)),
+        }
+    }
+    let rights = if in_place { Rights::READ_WRITE } else { Rights::READ };
+    files.iter().for_each(|file| judge.path(file, rights, &around.dirs));
+}
+
+fn is_sed_flag(text: &str) -> bool {
+    let long = ["--quiet", "--silent", "--regexp-extended", "--separate", "--unbuffered", "--null-data", "--posix", "--debug", "--sandbox", "--in-place"];
+    let cluster = || {
+        let letters = text.strip_prefix('-').filter(|l| !l.is_empty() && !l.starts_with('-'));
+        letters.is_some_and(|l| l.chars().take_while(|c| *c != 'i').all(|c| "nErsuz".contains(c)) && !suffix(l).contains('/'))
+    };
+    long.contains(&text) || text.strip_prefix("--in-place=").is_some_and(|s| !s.contains('/')) || cluster()
+}
+
+/// What stands behind the `i` of a cluster: the suffix of the copy that sed keeps.
+fn suffix(letters: &str) -> &str {
+    letters.split_once('i').map_or("", |(_, suffix)| suffix)
+}
+
+fn cluster_has_i(text: &str) -> bool {
+    !text.starts_with("--") && text.contains('i')
+}
+
+/// A script, command by command; what is not understood cannot be judged.
+fn sed_script(judge: &mut Judge<'_>, script: &str, around: &Around<'_>) {
+    let mut rest = script;
+    loop {
+        rest = rest.trim_start_matches([' ', '\t', '\n', ';', '{', '}']);
+        if rest.is_empty() {
+            return;
+        }
+        let Some(after) = sed_address(rest) else { return judge.doubt("an address of sed is not understood") };
+        let Some(command) = after.chars().next() else { return judge.doubt("a script of sed is not understood") };
+        let operand = &after[command.len_utf8()..];
+        rest = match command {
+            '{' | '}' | 'p' | 'P' | 'd' | 'D' | 'g' | 'G' | 'h' | 'H' | 'n' | 'N' | 'x' | '=' | 'z' | 'F' => operand,
+            'q' | 'Q' | 'l' | 'L' => operand.trim_start_matches(|c: char| c.is_ascii_digit() || c == ' '),
+            'a' | 'i' | 'c' => return,
+            'b' | 't' | 'T' | ':' | '#' => operand.find(['\n', ';']).map_or("", |end| &operand[end..]),
+            'w' | 'W' | 'r' | 'R' => return sed_file(judge, command, operand, around),
+            's' => match sed_substitution(judge, operand, around) {
+                Some(rest) => rest,
+                None => return,
+            },
+            'y' => match sed_parts(operand) {
+                Some((_, rest)) => rest,
+                None => return judge.doubt("a script of sed is not understood"),
+            },
+            _ => return judge.doubt(format!("the command `{command}` of sed runs code or is not known here")),
+        };
+    }
+}
+
+fn sed_file(judge: &mut Judge<'_>, command: char, operand: &str, around: &Around<'_>) {
+    let mut lines = operand.splitn(2, '\n');
+    let file = Word::text(lines.next().unwrap_or("").trim_start());
+    let rights = if matches!(command, 'w' | 'W') { Rights::WRITE } else { Rights::READ };
+    judge.path(&file, rights, &around.dirs);
+    if let Some(rest) = lines.next() {
+        sed_script(judge, rest, around);
+    }
+}
+
+/// Behind an address or two: numbers, `$`, patterns.
+fn sed_address(text: &str) -> Option<&str> {
+    let mut rest = text;
+    loop {
+        rest = match rest.chars().next()? {
+            c if c.is_ascii_digit() || matches!(c, '$' | ',' | '~' | '+' | '!' | ' ') => &rest[1..],
+            '/' => {
+                let end = delimited(&rest[1..], '/')?;
+                rest[1 + end + 1..].trim_start_matches(['I', 'M'])
+            }
+            '\\' => return None,
+            _ => return Some(rest),
+        };
+    }
+}
+
+/// Where the text before a delimiter ends: backslashes hide it, and so do brackets.
+fn delimited(text: &str, delimiter: char) -> Option<usize> {
+    let mut escaped = false;
+    for (at, c) in text.char_indices() {
+        match c {
+            _ if escaped => escaped = false,
+            '\\' => escaped = true,
+            // Whether a delimiter in brackets ends the text is seen differently: not taken apart.
+            '[' if text[at..].find(']').is_some_and(|end| text[at..at + end].contains(delimiter)) => return None,
+            c if c == delimiter => return Some(at),
+            _ => {}
+        }
+    }
+    None
+}
+
+/// The delimiter, and what stands behind both parts.
+fn sed_parts(text: &str) -> Option<(char, &str)> {
+    let delimiter = text.chars().next().filter(|c| c.is_ascii() && !matches!(c, '\\' | '\n'))?;
+    let first = delimited(&text[1..], delimiter)?;
+    let behind = &text[1 + first + 1..];
+    let second = delimited(behind, delimiter)?;
+    Some((delimiter, &behind[second + 1..]))
+}
+
+fn sed_substitution<'t>(judge: &mut Judge<'_>, operand: &'t str, around: &Around<'_>) -> Option<&'t str> {
+    let Some((_, flags)) = sed_parts(operand) else {
+        judge.doubt("a script of sed is not understood");
+        return None;
+    };
+    let rest = flags.trim_start_matches(|c: char| c.is_ascii_digit() || "gpiImM".contains(c));
+    match rest.chars().next() {
+        Some('e') => {
+            judge.doubt("sed runs what it makes");
+            None
+        }
+        Some('w') => {
+            sed_file(judge, 'w', &rest[1..], around);
+            None
+        }
+        _ => Some(rest),
+    }
+}
+
+/// Judges the words behind `awk`.
+pub(super) fn awk(judge: &mut Judge<'_>, words: &[Word], around: &Around<'_>) {
+    let mut at = 0;
+    let mut from_file = false;
+    while let Some(word) = words.get(at).filter(|w| w.start().starts_with('-') && w.literal() != Some("-")) {
+        at += 1;
+        match word.start() {
+            "--" => break,
+            "-F" | "-v" => at += 1,
+            "-f" | "--file" => {
+                from_file = true;
+                words.get(at).into_iter().for_each(|file| judge.code_file(file, &[], Rights::EXECUTE, around));
+                at += 1;
+            }
+            start if start.starts_with("-F") || start.starts_with("-v") => {}
+            _ => return judge.doubt(format!("awk: its option `{}` is not known here", word.raw)),
+        }
+    }
+    let mut operands = words.get(at..).unwrap_or_default();
+    if let Some((program, files)) = operands.split_first().filter(|_| !from_file) {
+        operands = files;
+        match program.literal() {
+            Some(text) => awk_program(judge, text),
+            None => judge.doubt(format!("the program `{}` of awk is computed", program.raw)),
+        }
+    }
+    for word in operands.iter().filter(|w| !w.start().contains('=')) {
+        judge.path(word, Rights::READ, &around.dirs);
+    }
+    operands.iter().filter(|w| w.start().contains('=')).for_each(|w| judge.mentions(std::slice::from_ref(w), &around.dirs));
+}
+
+/// A program that writes, reads other files or runs something is code that is not followed.
+fn awk_program(judge: &mut Judge<'_>, program: &str) {
+    let bare = awk_without_text(program);
+    let pipes = bare.replace("||", "  ").contains('|');
+    let runs = ["system", "getline", "@", "close(", "ARGV", "printf >"].iter().any(|word| bare.contains(word));
+    if pipes || runs || awk_prints_to_file(&bare) {
+        judge.needs.find("awk", CODE.0, CODE.1);
+        judge.doubt("this awk program writes, reads other files or runs something");
+    }
+}
+
+/// `>` behind `print` is a redirection, elsewhere a comparison.
+fn awk_prints_to_file(bare: &str) -> bool {
+    bare.split([';', '{', '}', '\n']).any(|statement| statement.find("print").is_some_and(|at| statement[at..].contains('>')))
+}
+
+/// The program without its strings and patterns.
+fn awk_without_text(program: &str) -> String {
+    let mut bare = String::new();
+    let mut chars = program.chars();
+    while let Some(c) = chars.next() {
+        let pattern = c == '/' && bare.trim_end().chars().next_back().is_none_or(|before| "(,~!&|;{}\n".contains(before));
+        if c != '"' && !pattern {
+            bare.push(c);
+            continue;
+        }
+        while let Some(inside) = chars.next() {
+            match inside {
+                '\\' => {
+                    chars.next();
+                }
+                inside if inside == c => break,
+                _ => {}
+            }
+        }
+        bare.push('_');
+    }
+    bare
+}

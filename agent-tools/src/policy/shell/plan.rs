@@ -1,0 +1,510 @@
+//! From what was written to what would run: commands with resolved words, each with the directories it may run in.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::path::{Component, Path, PathBuf};
+
+use super::parse::{self, Join, Node, Redirect, Simple};
+use super::words::{self, Found, Piece, Variables, Word};
+use crate::place::Place;
+
+/// All commands of a text.
+#[derive(Debug, Default)]
+pub(super) struct Plan {
+    pub(super) commands: Vec<Command>,
+    /// Why not all of it can be judged.
+    pub(super) unsure: Option<String>,
+}
+
+/// A command that may run.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Command {
+    pub(super) words: Vec<Word>,
+    pub(super) assignments: Vec<(String, Word)>,
+    pub(super) files: Vec<(String, Word)>,
+    /// The directories that it may run in.
+    pub(super) dirs: Dirs,
+    /// The commands whose output it reads, by their place in the plan.
+    pub(super) upstream: Range<usize>,
+    /// What it reads from a heredoc or a here-string.
+    pub(super) input: Option<Word>,
+    /// It is a function of the command itself: its body is judged where it stands.
+    pub(super) is_function: bool,
+}
+
+/// The directories that may be current. None: nobody knows.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Dirs(pub(super) Option<Vec<PathBuf>>);
+
+impl Dirs {
+    pub(super) fn at(dir: &Path) -> Self {
+        Self(Some(vec![dir.to_path_buf()]))
+    }
+
+    fn join(&mut self, other: &Self) {
+        const MOST: usize = 6;
+        let all = self.0.take().zip(other.0.as_ref()).map(|(mut all, more)| {
+            for dir in more {
+                if !all.contains(dir) {
+                    all.push(dir.clone());
+                }
+            }
+            all
+        });
+        self.0 = all.filter(|all| all.len() <= MOST);
+    }
+
+    /// Where a relative path leads from here: the shell takes `..` back by name, the kernel by place.
+    pub(super) fn enter(&self, path: &str) -> Self {
+        let mut to = Vec::new();
+        for dir in self.0.iter().flatten() {
+            let joined = dir.join(path);
+            for dir in [by_name(&joined), joined] {
+                if !to.contains(&dir) {
+                    to.push(dir);
+                }
+            }
+        }
+        Self(self.0.as_ref().map(|_| to))
+    }
+}
+
+fn by_name(path: &Path) -> PathBuf {
+    let mut done = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir => {
+                done.pop();
+            }
+            Component::CurDir => {}
+            Component::Prefix(_) | Component::RootDir | Component::Normal(_) => done.push(part),
+        }
+    }
+    done
+}
+
+/// What a shell knows while it runs.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Shell {
+    pub(super) dirs: Dirs,
+    /// Where it is instead if the last `cd` failed.
+    failed: Option<Dirs>,
+    variables: Variables,
+    functions: HashMap<String, Node>,
+}
+
+impl Shell {
+    pub(super) fn at(dirs: Dirs) -> Self {
+        Self { dirs, failed: None, variables: Variables::default(), functions: HashMap::new() }
+    }
+
+    /// Both may be: what they differ in is unknown.
+    fn merge(&mut self, other: &Self) {
+        self.dirs.join(&other.dirs);
+        if let Some(failed) = &other.failed {
+            self.dirs.join(failed);
+        }
+        self.variables.merge(&other.variables);
+        self.functions.extend(other.functions.iter().map(|(name, body)| (name.clone(), body.clone())));
+    }
+
+    fn may_have_failed(&mut self) {
+        if let Some(failed) = self.failed.take() {
+            self.dirs.join(&failed);
+        }
+    }
+}
+
+/// Plans a text that starts in these directories.
+pub(super) fn plan(text: &str, dirs: Dirs, place: &Place, depth: usize) -> Plan {
+    let mut planner = Planner { place, plan: Plan::default(), depth, calls: Vec::new() };
+    planner.text(text, &mut Shell::at(dirs));
+    planner.plan
+}
+
+/// Texts within texts: substitutions, `eval`, `sh -c`.
+pub(super) const TEXTS: usize = 16;
+const COMMANDS: usize = 2_000;
+/// A loop over more words is judged once, with a variable that may be any of them.
+const ROUNDS: usize = 24;
+
+struct Planner<'a> {
+    place: &'a Place,
+    plan: Plan,
+    depth: usize,
+    /// Functions that are being called.
+    calls: Vec<String>,
+}
+
+impl Planner<'_> {
+    fn doubt(&mut self, why: impl Into<String>) {
+        self.plan.unsure.get_or_insert_with(|| why.into());
+    }
+
+    fn text(&mut self, text: &str, shell: &mut Shell) {
+        if self.depth > TEXTS {
+            return self.doubt("it is nested more than 16 levels deep, or has too many substitutions");
+        }
+        match parse::parse(text) {
+            Ok(node) => {
+                self.depth += 1;
+                self.node(&node, shell);
+                self.depth -= 1;
+            }
+            Err(why) => self.doubt(why),
+        }
+    }
+
+    fn node(&mut self, node: &Node, shell: &mut Shell) {
+        if self.plan.commands.len() > COMMANDS {
+            return self.doubt("it has more than 2,000 commands");
+        }
+        match node {
+            Node::Simple(simple) => self.simple(simple, shell),
+            Node::Pipeline(stages) => self.pipeline(stages, shell),
+            Node::List(items) => self.list(items, shell),
+            Node::Group { body, own_shell: true, redirects } => {
+                self.redirected(redirects, shell);
+                self.node(body, &mut shell.clone());
+            }
+            Node::Group { body, own_shell: false, redirects } => {
+                self.redirected(redirects, shell);
+                self.node(body, shell);
+            }
+            Node::Branches { parts, redirects } => {
+                self.redirected(redirects, shell);
+                self.branches(parts, shell);
+            }
+            Node::Loop { parts, redirects } => {
+                self.redirected(redirects, shell);
+                self.again_and_again(parts, shell);
+            }
+            Node::For { var, words, body, redirects } => {
+                self.redirected(redirects, shell);
+                self.for_each(var, words.as_deref(), body, shell);
+            }
+            Node::Case { words, bodies, redirects } => {
+                self.redirected(redirects, shell);
+                self.words(words, shell);
+                self.branches(bodies, shell);
+            }
+            Node::Test { terms, redirects } => {
+                self.redirected(redirects, shell);
+                self.test(terms, shell);
+            }
+            Node::Arithmetic { texts, body, redirects } => {
+                self.redirected(redirects, shell);
+                self.arithmetic(texts, body.as_deref(), shell);
+            }
+            Node::Function { name, body } => self.define(name, body, shell),
+            Node::Empty => {}
+        }
+    }
+
+    fn list(&mut self, items: &[(Node, Join)], shell: &mut Shell) {
+        // A chain of `&&` and `||` with `&` behind it runs in a shell of its own.
+        let mut chain = shell.clone();
+        let mut before = Join::Then;
+        let mut skips: Vec<Shell> = Vec::new();
+        for (node, after) in items {
+            let skipped = shell.clone();
+            if before == Join::Or {
+                shell.may_have_failed();
+            }
+            self.node(node, shell);
+            match before {
+                // What stands behind the next `&&` runs only if this did, too.
+                Join::And => skips.push(skipped),
+                Join::Or => shell.merge(&skipped),
+                Join::Then | Join::Background => {}
+            }
+            if *after != Join::And {
+                skips.drain(..).for_each(|skipped| shell.merge(&skipped));
+            }
+            match after {
+                Join::And | Join::Or => {}
+                Join::Then => {
+                    shell.may_have_failed();
+                    chain = shell.clone();
+                }
+                Join::Background => *shell = chain.clone(),
+            }
+            before = *after;
+        }
+    }
+
+    fn pipeline(&mut self, stages: &[Node], shell: &Shell) {
+        let start = self.plan.commands.len();
+        for stage in stages {
+            let here = self.plan.commands.len();
+            self.node(stage, &mut shell.clone());
+            for command in &mut self.plan.commands[here..] {
+                if command.upstream.is_empty() {
+                    command.upstream = start..here;
+                }
+            }
+        }
+    }
+
+    fn branches(&mut self, parts: &[Node], shell: &mut Shell) {
+        for part in parts {
+            let skipped = shell.clone();
+            self.node(part, shell);
+            shell.may_have_failed();
+            shell.merge(&skipped);
+        }
+    }
+
+    /// What a round changes is unknown in the next.
+    fn again_and_again(&mut self, parts: &[Node], shell: &mut Shell) {
+        let before = shell.clone();
+        self.branches(parts, shell);
+        if *shell != before {
+            self.branches(parts, shell);
+            if shell.dirs != before.dirs {
+                shell.dirs = Dirs(None);
+                self.branches(parts, shell);
+            }
+        }
+    }
+
+    fn for_each(&mut self, var: &str, words: Option<&[String]>, body: &Node, shell: &mut Shell) {
+        let values = words.map(|words| self.words(words, shell));
+        let rounds = values.filter(|v| v.len() <= ROUNDS && !v.iter().any(Word::is_unknown));
+        let Some(values) = rounds else {
+            shell.variables.set(var, None);
+            return self.again_and_again(std::slice::from_ref(body), shell);
+        };
+        let before = shell.clone();
+        for value in values {
+            shell.variables.set(var, Some(value.pieces));
+            self.branches(std::slice::from_ref(body), shell);
+        }
+        if shell.dirs != before.dirs {
+            shell.dirs = Dirs(None);
+            self.branches(std::slice::from_ref(body), shell);
+        }
+        shell.variables.set(var, None);
+    }
+
+    fn test(&mut self, terms: &[(String, String)], shell: &mut Shell) {
+        let mut command = Command { dirs: shell.dirs.clone(), words: vec![Word::text("test")], ..Command::default() };
+        for (op, raw) in terms {
+            let reads = op.len() == 2 && op.starts_with('-') && "abcdefghkprstuwxLOGSN".contains(&op[1..]);
+            let word = self.word(raw, shell);
+            if matches!(op.as_str(), "-eq" | "-ne" | "-lt" | "-le" | "-gt" | "-ge" | "-v" | "-R") {
+                let mut found = Found::default();
+                words::check_arithmetic(raw.trim_matches('"'), &shell.variables, self.place, &mut found);
+                self.take(found, shell);
+            }
+            if reads {
+                command.words.extend([Word::text(op), word]);
+            }
+        }
+        self.plan.commands.push(command);
+    }
+
+    fn arithmetic(&mut self, texts: &[String], body: Option<&Node>, shell: &mut Shell) {
+        let mut found = Found::default();
+        for text in texts {
+            words::check_arithmetic(text, &shell.variables, self.place, &mut found);
+        }
+        self.take(found, shell);
+        if let Some(body) = body {
+            self.again_and_again(std::slice::from_ref(body), shell);
+        }
+    }
+
+    /// A body is judged where it stands, as if called with anything, and again where it is called.
+    fn define(&mut self, name: &str, body: &Node, shell: &mut Shell) {
+        shell.functions.insert(name.into(), body.clone());
+        self.calls.push(name.into());
+        self.node(body, &mut shell.clone());
+        self.calls.pop();
+    }
+
+    fn call(&mut self, name: &str, shell: &mut Shell) {
+        const CALLS: usize = 8;
+        let Some(body) = shell.functions.get(name).cloned() else { return };
+        if self.calls.iter().any(|n| n == name) {
+            // Where a function that calls itself goes is not followed.
+            shell.dirs = Dirs(None);
+        } else if self.calls.len() > CALLS {
+            self.doubt("its functions call each other too deeply");
+        } else {
+            self.calls.push(name.into());
+            self.node(&body, shell);
+            self.calls.pop();
+        }
+    }
+
+    fn redirected(&mut self, redirects: &[Redirect], shell: &Shell) {
+        if !redirects.is_empty() {
+            let mut command = Command { dirs: shell.dirs.clone(), ..Command::default() };
+            self.redirects(redirects, shell, &mut command);
+            self.plan.commands.push(command);
+        }
+    }
+
+    fn redirects(&mut self, redirects: &[Redirect], shell: &Shell, command: &mut Command) {
+        for redirect in redirects {
+            match redirect {
+                Redirect::File { op, target } => {
+                    let word = self.word(target, shell);
+                    command.files.push((op.clone(), word));
+                }
+                Redirect::Text { text, expands: false, .. } => command.input = Some(Word::text(text)),
+                Redirect::Text { text, word: true, .. } => command.input = Some(self.word(text, shell)),
+                Redirect::Text { text, .. } => {
+                    let mut found = Found::default();
+                    let word = words::read_text(text, &shell.variables, self.place, &mut found);
+                    self.take(found, shell);
+                    command.input = Some(word);
+                }
+            }
+        }
+    }
+
+    fn simple(&mut self, simple: &Simple, shell: &mut Shell) {
+        let mut command = Command { dirs: shell.dirs.clone(), ..Command::default() };
+        self.redirects(&simple.redirects, shell, &mut command);
+        for raw in &simple.assignments {
+            let assignment = self.assignment(raw, shell);
+            command.assignments.extend(assignment);
+        }
+        command.words = self.words(&simple.words, shell);
+        if command.words.is_empty() {
+            for (name, value) in &command.assignments {
+                assign(shell, name, value);
+            }
+        }
+        self.effects(&mut command, shell);
+        self.plan.commands.push(command);
+    }
+
+    /// What a command does to the shell itself.
+    fn effects(&mut self, command: &mut Command, shell: &mut Shell) {
+        let words = command.words.clone();
+        let wrapped = words.iter().take_while(|w| matches!(w.literal(), Some("command" | "builtin"))).count();
+        let Some((name, operands)) = words[wrapped..].split_first() else { return };
+        let Some(name) = name.literal() else { return };
+        if wrapped == 0 && shell.functions.contains_key(name) {
+            command.is_function = true;
+            return self.call(name, shell);
+        }
+        match name {
+            "cd" | "pushd" => change_directory(operands, shell, self.place),
+            "popd" => shell.dirs = Dirs(None),
+            "export" | "declare" | "typeset" | "local" | "readonly" => {
+                let assigned = self.declared(operands, shell);
+                command.assignments.extend(assigned);
+            }
+            "read" | "mapfile" | "readarray" | "getopts" | "unset" | "printf" | "wait" | "let" => {
+                for name in operands.iter().filter_map(Word::literal) {
+                    shell.variables.set(name, None);
+                }
+            }
+            "eval" => self.eval(operands, shell),
+            _ => {}
+        }
+    }
+
+    fn declared(&mut self, operands: &[Word], shell: &mut Shell) -> Vec<(String, Word)> {
+        let mut assigned = Vec::new();
+        for word in operands {
+            match word.start().split_once('=') {
+                Some((name, _)) if is_name(name) => {
+                    let value = word.after(name.len() + 1);
+                    assign(shell, name, &value);
+                    assigned.push((name.to_owned(), value));
+                }
+                _ => match word.literal() {
+                    Some(option) if option.starts_with('-') && option[1..].chars().all(|c| "xrgaAp".contains(c)) => {}
+                    Some(name) if is_name(name) => shell.variables.set(name, None),
+                    _ => self.doubt(format!("what `{}` declares is not known", word.raw)),
+                },
+            }
+        }
+        assigned
+    }
+
+    fn eval(&mut self, operands: &[Word], shell: &mut Shell) {
+        let texts: Option<Vec<&str>> = operands.iter().map(Word::literal).collect();
+        match texts {
+            Some(texts) => self.text(&texts.join(" "), shell),
+            None => self.doubt("`eval` runs text that is computed"),
+        }
+    }
+
+    fn assignment(&mut self, raw: &str, shell: &Shell) -> Option<(String, Word)> {
+        let (name, value) = raw.split_once('=')?;
+        let name = name.strip_suffix('+').unwrap_or(name);
+        if is_name(name) && !value.starts_with('(') && !raw[..raw.len() - value.len()].ends_with("+=") {
+            let word = self.word(value, shell);
+            return Some((name.to_owned(), word));
+        }
+        // Arrays and additions: their commands count, their values are not followed.
+        let listed = raw[name.len()..].trim_start_matches(['+', '=']).trim_start_matches('(');
+        self.word(listed, shell);
+        let (base, subscript) = name.split_once('[').unwrap_or((name, ""));
+        if !subscript.trim_end_matches(']').chars().all(|c| c.is_ascii_digit()) {
+            self.word(subscript, shell);
+            self.doubt(format!("the place that `{name}` names is computed"));
+        }
+        Some((base.to_owned(), Word::unknown(raw)))
+    }
+
+    fn words(&mut self, raw: &[String], shell: &Shell) -> Vec<Word> {
+        let mut found = Found::default();
+        let words = raw.iter().flat_map(|raw| words::read(raw, &shell.variables, self.place, &mut found)).collect();
+        self.take(found, shell);
+        words
+    }
+
+    fn word(&mut self, raw: &str, shell: &Shell) -> Word {
+        let mut found = Found::default();
+        let word = words::read_one(raw, &shell.variables, self.place, &mut found);
+        self.take(found, shell);
+        word
+    }
+
+    /// Plans what was found in words: each command in a shell of its own.
+    fn take(&mut self, found: Found, shell: &Shell) {
+        if let Some(why) = found.unsure {
+            self.doubt(why);
+        }
+        for text in found.commands {
+            self.text(&text, &mut shell.clone());
+        }
+    }
+}
+
+fn assign(shell: &mut Shell, name: &str, value: &Word) {
+    shell.variables.set(name, if value.is_unknown() { None } else { Some(value.pieces.clone()) });
+}
+
+pub(super) fn is_name(text: &str) -> bool {
+    let letter = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    !text.is_empty() && text.chars().all(letter) && !text.starts_with(|c: char| c.is_ascii_digit())
+}
+
+fn change_directory(operands: &[Word], shell: &mut Shell, place: &Place) {
+    let before = shell.dirs.clone();
+    let operands: Vec<&Word> = operands.iter().filter(|w| !matches!(w.literal(), Some("--" | "-L" | "-P"))).collect();
+    let searched = shell.variables.is_set("CDPATH") || place.env.iter().any(|(name, _)| name == "CDPATH");
+    let here = |path: &str| path.starts_with(['/', '.']) || !searched;
+    shell.dirs = match operands.as_slice() {
+        [] => place.home.as_deref().filter(|_| !shell.variables.is_set("HOME")).map_or(Dirs(None), Dirs::at),
+        [word] => match word.literal() {
+            Some(path) if here(path) && !path.starts_with(['-', '+']) && !path.is_empty() => before.enter(path),
+            _ => Dirs(None),
+        },
+        _ => Dirs(None),
+    };
+    shell.failed = Some(before);
+}
+
+/// Names that a pattern may stand for in a directory.
+pub(super) fn has_glob(word: &Word) -> bool {
+    word.pieces.iter().any(|p| matches!(p, Piece::Glob(_)))
+}

@@ -1,0 +1,207 @@
+//! The table of programs: what they do with their operands and options. The rows stand in `programs.txt`.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use super::super::Rights;
+
+/// What a program does.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Program {
+    /// The kinds of operands, in order.
+    pub(super) operands: Vec<Operand>,
+    pub(super) effects: Effects,
+    pub(super) options: HashMap<&'static str, Choice>,
+    /// Options that are not listed do no harm.
+    pub(super) any: bool,
+    /// Options end at the first operand.
+    pub(super) stop: bool,
+    /// Long options have one dash.
+    pub(super) single: bool,
+    /// The first operand is a subcommand.
+    pub(super) subs: bool,
+    /// The function that looks at it.
+    pub(super) judge: Option<&'static str>,
+}
+
+/// A place for operands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Operand {
+    pub(super) kind: Kind,
+    pub(super) many: bool,
+}
+
+/// What an operand or the value of an option is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Text,
+    Read,
+    Write,
+    Change,
+    Run,
+    Code,
+    Dir,
+    Mention,
+    Makes,
+    Url,
+    Send,
+    Method,
+    Wrap,
+    Refuse,
+}
+
+/// What an option does.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Choice {
+    /// The kind of its value.
+    pub(super) value: Option<Kind>,
+    /// The value is glued on or missing.
+    pub(super) glued: bool,
+    pub(super) effects: Effects,
+}
+
+/// What a program or an option does besides reading and writing operands.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Effects {
+    pub(super) here: Rights,
+    pub(super) network: Rights,
+    pub(super) system: Rights,
+    pub(super) reads_here: bool,
+    pub(super) lists: bool,
+    pub(super) skip: bool,
+    pub(super) deep: bool,
+    pub(super) operands: Option<Kind>,
+    pub(super) destroys: Option<&'static str>,
+}
+
+/// Finds a program, or a subcommand by both names.
+pub(super) fn find(name: &str) -> Option<&'static Program> {
+    static TABLE: LazyLock<HashMap<String, Program>> = LazyLock::new(|| read(include_str!("programs.txt")));
+    TABLE.get(name)
+}
+
+fn read(text: &'static str) -> HashMap<String, Program> {
+    let mut table = HashMap::new();
+    let mut names: Vec<String> = Vec::new();
+    let mut program = Program::default();
+    let lines = text.lines().filter(|line| !line.trim().is_empty() && !line.starts_with('#'));
+    for line in lines {
+        if line.starts_with(' ') {
+            read_option(line, &mut program);
+            continue;
+        }
+        table.extend(names.drain(..).map(|name| (name, program.clone())));
+        let (heads, rest) = split_head(line);
+        names = full_names(heads, &table);
+        program = Program::default();
+        read_program(rest, &mut program);
+    }
+    table.extend(names.drain(..).map(|name| (name, program.clone())));
+    table
+}
+
+/// The names end at the last `: ` or at the colon that ends the line.
+fn split_head(line: &'static str) -> (&'static str, &'static str) {
+    let at = line.rfind(": ").unwrap_or(line.len() - 1);
+    (&line[..at], line.get(at + 1..).unwrap_or(""))
+}
+
+/// `git log show` names two subcommands; `ls dir` two programs.
+fn full_names(heads: &str, table: &HashMap<String, Program>) -> Vec<String> {
+    let parts: Vec<&str> = heads.split_whitespace().collect();
+    let mut at = 0;
+    let mut prefix = String::new();
+    while at + 1 < parts.len() {
+        let name = format!("{prefix}{}", parts[at]);
+        let known = table.get(&name).is_some_and(|p| p.subs) || (at == 1 && table.contains_key(&name));
+        if !known {
+            break;
+        }
+        prefix = format!("{name} ");
+        at += 1;
+    }
+    parts[at..].iter().map(|part| format!("{prefix}{part}")).collect()
+}
+
+fn read_program(line: &'static str, program: &mut Program) {
+    let (words, destroys) = split_destroys(line);
+    program.effects.destroys = destroys;
+    for word in words.split_whitespace() {
+        let (name, many) = word.strip_suffix('*').map_or((word, false), |name| (name, true));
+        match (kind(name), word) {
+            (Some(kind), _) => program.operands.push(Operand { kind, many }),
+            (None, "any") => program.any = true,
+            (None, "stop") => program.stop = true,
+            (None, "single") => program.single = true,
+            (None, "subs") => program.subs = true,
+            (None, word) => match word.strip_prefix("judge=") {
+                Some(judge) => program.judge = Some(judge),
+                None => read_effect(word, &mut program.effects),
+            },
+        }
+    }
+}
+
+fn read_option(line: &'static str, program: &mut Program) {
+    let (words, destroys) = split_destroys(line);
+    let mut names = Vec::new();
+    let mut choice = Choice::default();
+    choice.effects.destroys = destroys;
+    for word in words.split_whitespace() {
+        if word.starts_with(['-', '+']) {
+            names.push(word);
+        } else if let Some(value) = kind(word.strip_prefix('=').unwrap_or(word)) {
+            choice.value = Some(value);
+            choice.glued = word.starts_with('=');
+        } else {
+            read_effect(word, &mut choice.effects);
+        }
+    }
+    program.options.extend(names.into_iter().map(|name| (name, choice.clone())));
+}
+
+fn split_destroys(line: &'static str) -> (&'static str, Option<&'static str>) {
+    line.split_once("destroys ").map_or((line, None), |(words, lost)| (words, Some(lost.trim())))
+}
+
+fn read_effect(word: &'static str, effects: &mut Effects) {
+    match word.split_once('=') {
+        Some(("here", digit)) => effects.here = rights(digit),
+        Some(("net", digit)) => effects.network = rights(digit),
+        Some(("sys", digit)) => effects.system = rights(digit),
+        Some(("operands", name)) => effects.operands = kind(name),
+        _ => match word {
+            "." => effects.reads_here = true,
+            "lists" => effects.lists = true,
+            "skip" => effects.skip = true,
+            "deep" => effects.deep = true,
+            _ => {}
+        },
+    }
+}
+
+fn rights(digit: &str) -> Rights {
+    let bits = [(4, Rights::READ), (2, Rights::WRITE), (1, Rights::EXECUTE)];
+    let number: u8 = digit.parse().unwrap_or(7);
+    bits.iter().filter(|(bit, _)| number & bit != 0).fold(Rights::NONE, |all, (_, right)| all.union(*right))
+}
+
+fn kind(name: &str) -> Option<Kind> {
+    Some(match name {
+        "text" => Kind::Text,
+        "read" => Kind::Read,
+        "write" => Kind::Write,
+        "change" => Kind::Change,
+        "run" => Kind::Run,
+        "code" => Kind::Code,
+        "dir" => Kind::Dir,
+        "mention" => Kind::Mention,
+        "makes" => Kind::Makes,
+        "url" => Kind::Url,
+        "send" => Kind::Send,
+        "method" => Kind::Method,
+        "wrap" => Kind::Wrap,
+        "refuse" => Kind::Refuse,
+        _ => return None,
+    })
+}

@@ -1,0 +1,462 @@
+//! Programs and words that a table cannot tell of: each has a function of its own.
+
+use std::path::{Path, PathBuf};
+
+use super::judge::{Around, CODE, Fed, Judge};
+use super::languages;
+use super::plan::{Dirs, is_name};
+use super::programs::{self, Program};
+use super::words::{Piece, Word};
+use crate::policy::{Rights, Zone};
+
+/// The name of an ordinary program: one from PATH, or named by its path where the system keeps them.
+pub(super) fn ordinary(name: &str) -> Option<&str> {
+    if !name.contains('/') {
+        return Some(name);
+    }
+    let name = ["/usr/local/bin/", "/usr/bin/", "/bin/"].iter().find_map(|dir| name.strip_prefix(dir));
+    name.filter(|name| !name.contains('/') && !matches!(*name, "" | "." | ".."))
+}
+
+pub(super) fn is_ordinary_dir(path: &str) -> bool {
+    matches!(path.trim_end_matches('/'), "/usr/local/bin" | "/usr/bin" | "/bin" | "/usr/sbin" | "/sbin" | "/usr/local/sbin")
+}
+
+pub(super) fn find_program(name: &str) -> Option<&'static Program> {
+    let unversioned = || name.strip_prefix("python").filter(|v| v.chars().all(|c| c.is_ascii_digit() || c == '.'));
+    programs::find(family(name)).or_else(|| unversioned().and_then(|_| programs::find("python")))
+}
+
+/// Programs with the same subcommands.
+pub(super) fn family(name: &str) -> &str {
+    match name {
+        "pnpm" | "yarn" => "npm",
+        "pip3" | "uv" | "poetry" | "pipx" => "pip",
+        name => name,
+    }
+}
+
+/// Words that mean nothing by themselves.
+pub(super) fn is_key_word(name: &str) -> bool {
+    matches!(name, ":" | "{" | "}" | "!")
+}
+
+/// Variables after which words mean something else.
+pub(super) fn changes_shell(name: &str) -> bool {
+    matches!(name, "IFS" | "CDPATH" | "HOME" | "GLOBIGNORE" | "BASHOPTS" | "SHELLOPTS" | "POSIXLY_CORRECT" | "PWD" | "OLDPWD")
+}
+
+/// Variables that name programs or code that other programs run.
+pub(super) fn names_program(name: &str) -> bool {
+    const NAMES: [&str; 46] = [
+        "PATH", "BASH_ENV", "ENV", "PROMPT_COMMAND", "PS0", "PS1", "PS2", "PS4", "SHELL", "PAGER", "EDITOR", "VISUAL",
+        "BROWSER", "MANPAGER", "LESSOPEN", "LESSCLOSE", "SSH_ASKPASS", "SUDO_ASKPASS", "CC", "CXX", "LD", "AR",
+        "RUSTC", "RUSTDOC", "RUSTFLAGS", "RUSTC_WRAPPER", "RUSTC_WORKSPACE_WRAPPER", "RUSTUP_TOOLCHAIN", "MAKEFLAGS",
+        "GNUMAKEFLAGS", "MAKEFILES", "GOFLAGS", "JAVA_TOOL_OPTIONS", "JAVA_OPTS", "MAVEN_OPTS", "CLASSPATH",
+        "RUBYOPT", "RUBYLIB", "GEM_PATH", "TERMINFO", "XDG_CONFIG_HOME", "RIPGREP_CONFIG_PATH", "CURL_HOME", "WGETRC",
+        "GCONV_PATH", "HISTFILE",
+    ];
+    const STARTS: [&str; 12] = [
+        "LD_", "DYLD_", "GIT_", "BASH_FUNC_", "PYTHON", "PERL", "NODE_", "npm_config_", "NPM_CONFIG_", "CARGO_",
+        "GEM_HOME", "LUA_",
+    ];
+    const TAME: [&str; 12] = [
+        "PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE", "PYTHONIOENCODING", "PYTHONHASHSEED", "PYTHONUTF8", "NODE_ENV",
+        "CARGO_TERM_COLOR", "CARGO_INCREMENTAL", "GIT_TERMINAL_PROMPT", "GIT_AUTHOR_DATE", "GIT_COMMITTER_DATE",
+        "CARGO_NET_OFFLINE",
+    ];
+    !TAME.contains(&name) && (NAMES.contains(&name) || STARTS.iter().any(|start| name.starts_with(start)))
+}
+
+/// Whether the function says all there is to say: the table's operands do not count then.
+pub(super) fn judges_alone(name: &str) -> bool {
+    !matches!(name, "checkout" | "push")
+}
+
+/// Calls the function of this name.
+pub(super) fn judge(which: &str, judge: &mut Judge<'_>, name: &str, words: &[Word], around: &Around<'_>) {
+    match which {
+        "test" => test(judge, words, around),
+        "find" => find(judge, words, around),
+        "sed" => languages::sed(judge, words, around),
+        "awk" => languages::awk(judge, words, around),
+        "dd" => dd(judge, words, around),
+        "tar" => tar(judge, words, around),
+        "env" => env(judge, words, around),
+        "xargs" => xargs(judge, words, around),
+        "shell" => shell(judge, words, around),
+        "interpreter" => interpreter(judge, name, words, around),
+        "kill" => kill(judge, words),
+        "checkout" => checkout(judge, words, around),
+        "push" => push(judge, words),
+        "git-config" => git_config(judge, words, around),
+        _ => judge.doubt(format!("`{name}` is not known here")),
+    }
+}
+
+/// Questions about a file look at it; what is not known is a mere question.
+fn test(judge: &mut Judge<'_>, words: &[Word], around: &Around<'_>) {
+    for pair in words.windows(2) {
+        let file = pair[0].literal().is_some_and(|op| op.len() == 2 && op.starts_with('-') && "abcdefghkprstuwxLOGSN".contains(&op[1..]));
+        if file && pair[1].literal().is_some_and(|path| path != "]") {
+            judge.path(&pair[1], Rights::READ, &around.dirs);
+        }
+    }
+    if words.iter().any(|w| matches!(w.literal(), Some("-v" | "-R"))) {
+        judge.doubt("it computes the name of a variable");
+    }
+}
+
+fn find(judge: &mut Judge<'_>, words: &[Word], around: &Around<'_>) {
+    let is_expression = |w: &Word| w.start().starts_with(['-', '(', ')', '!', ',']);
+    let flags = words.iter().take_while(|w| matches!(w.literal(), Some("-L" | "-H" | "-P"))).count();
+    let count = words[flags..].iter().take_while(|w| !is_expression(w)).count();
+    let (mut starts, expression) = (words[flags..flags + count].to_vec(), &words[flags + count..]);
+    if starts.is_empty() {
+        starts.push(Word::text("."));
+    }
+    let deletes = expression.iter().any(|w| w.literal() == Some("-delete"));
+    if deletes {
+        judge.destroys("the files that find deletes");
+    }
+    let rights = if deletes { Rights::READ_WRITE } else { Rights::READ };
+    starts.iter().for_each(|start| judge.path(start, rights, &around.dirs));
+    find_expression(judge, &starts, expression, around);
+}
+
+fn find_expression(judge: &mut Judge<'_>, starts: &[Word], expression: &[Word], around: &Around<'_>) {
+    let mut at = 0;
+    while let Some(word) = expression.get(at) {
+        at += 1;
+        let value = expression.get(at);
+        match word.literal() {
+            Some("-exec" | "-execdir" | "-ok" | "-okdir") => {
+                let end = expression[at..].iter().position(|w| matches!(w.literal(), Some(";" | "+")));
+                let Some(end) = end else { return judge.doubt("a `-exec` does not end") };
+                each_found(judge, starts, &expression[at..at + end], around);
+                at += end + 1;
+            }
+            Some("-fprint" | "-fprint0" | "-fls") => {
+                value.iter().for_each(|file| judge.path(file, Rights::WRITE, &around.dirs));
+                at += 1;
+            }
+            Some("-fprintf") => {
+                value.iter().for_each(|file| judge.path(file, Rights::WRITE, &around.dirs));
+                at += 2;
+            }
+            Some("-newer" | "-anewer" | "-cnewer" | "-samefile" | "-files0-from") => {
+                value.iter().for_each(|file| judge.path(file, Rights::READ, &around.dirs));
+                at += 1;
+            }
+            Some(test) if FIND_VALUES.contains(&test) || test.starts_with("-newer") => at += 1,
+            Some(test) if FIND_PLAIN.contains(&test) => {}
+            _ => judge.doubt(format!("what `{}` means to find is not known here", word.raw)),
+        }
+    }
+}
+
+const FIND_VALUES: [&str; 31] = [
+    "-name", "-iname", "-path", "-ipath", "-wholename", "-iwholename", "-regex", "-iregex", "-regextype", "-type", "-xtype",
+    "-size", "-mtime", "-mmin", "-atime", "-amin", "-ctime", "-cmin", "-maxdepth", "-mindepth", "-user", "-group", "-uid",
+    "-gid", "-perm", "-links", "-inum", "-fstype", "-printf", "-lname", "-ilname",
+];
+const FIND_PLAIN: [&str; 26] = [
+    "-print", "-print0", "-ls", "-delete", "-prune", "-quit", "-depth", "-d", "-mount", "-xdev", "-follow", "-empty",
+    "-readable", "-writable", "-executable", "-true", "-false", "-o", "-or", "-a", "-and", "-not", "!", "(", ")", ",",
+];
+
+/// The command of `-exec`, for each place that find starts at: what it finds lies there.
+fn each_found(judge: &mut Judge<'_>, starts: &[Word], command: &[Word], around: &Around<'_>) {
+    for start in starts {
+        let found = |word: &Word| match word.literal() {
+            Some("{}") => start.clone(),
+            Some(text) if text.contains("{}") => Word::unknown(&word.raw),
+            _ => word.clone(),
+        };
+        let command: Vec<Word> = command.iter().map(found).collect();
+        judge.words(&command, &Around { wrappers: around.wrappers + 1, fed: Fed::Nobody, ..around.clone() });
+    }
+}
+
+fn dd(judge: &mut Judge<'_>, words: &[Word], around: &Around<'_>) {
+    for word in words {
+        match word.start().split_once('=').map(|(key, _)| key) {
+            Some("if") => judge.path(&word.after(3), Rights::READ, &around.dirs),
+            Some("of") => judge.path(&word.after(3), Rights::WRITE, &around.dirs),
+            Some("bs" | "ibs" | "obs" | "count" | "skip" | "seek" | "conv" | "status" | "iflag" | "oflag") => {}
+            _ => judge.doubt(format!("what `{}` means to dd is not known here", word.raw)),
+        }
+    }
+}
+
+/// `tar xzf a.tgz -C dir`: letters first, then values in their order, then options.
+fn tar(judge: &mut Judge<'_>, words: &[Word], around: &Around<'_>) {
+    let Some((first, rest)) = words.split_first() else { return };
+    let letters = first.literal().unwrap_or("?").trim_start_matches('-').to_owned();
+    if first.start().starts_with("--") || !letters.chars().all(|c| "xctfzvjJkpamC".contains(c)) {
+        return judge.doubt("these options of tar are not known here");
+    }
+    let (extracts, creates) = (letters.contains('x'), letters.contains('c'));
+    let mut dirs = around.dirs.clone();
+    let mut values: Vec<char> = letters.chars().filter(|c| "fC".contains(*c)).rev().collect();
+    let mut members: Vec<&Word> = Vec::new();
+    for word in rest {
+        match (values.pop(), word.literal()) {
+            (Some('f'), _) => judge.path(word, if creates { Rights::WRITE } else { Rights::READ }, &around.dirs),
+            (Some(_), path) => {
+                judge.path(word, Rights::READ, &dirs);
+                dirs = path.map_or(Dirs(None), |path| dirs.enter(path));
+            }
+            (None, Some("-C" | "--directory")) => values.push('C'),
+            (None, Some("-f" | "--file")) => values.push('f'),
+            (None, Some(text)) if text.starts_with("--exclude=") || text.starts_with("--strip-components=") => {}
+            (None, _) if word.start().starts_with('-') => judge.doubt("these options of tar are not known here"),
+            (None, _) => members.push(word),
+        }
+    }
+    if extracts {
+        judge.here("tar", Rights::READ_WRITE, &dirs);
+    }
+    if creates {
+        members.iter().for_each(|word| judge.path(word, Rights::READ, &dirs));
+    }
+}
+
+fn env(judge: &mut Judge<'_>, words: &[Word], around: &Around<'_>) {
+    let mut around = around.clone();
+    let mut at = 0;
+    while let Some(word) = words.get(at) {
+        match (word.literal(), word.start().split_once('=')) {
+            (Some("-i" | "-" | "-0" | "--ignore-environment" | "--null" | "-v" | "--debug" | "--"), _) => {}
+            (Some("-u" | "--unset"), _) => at += 1,
+            (Some("-C" | "--chdir"), _) => {
+                at += 1;
+                let dir = words.get(at).and_then(Word::literal);
+                around.dirs = dir.map_or(Dirs(None), |dir| around.dirs.enter(dir));
+            }
+            (_, Some((name, _))) if is_name(name) => judge.assignment(name, &word.after(name.len() + 1), &around.dirs),
+            _ if word.start().starts_with('-') => return judge.doubt(format!("env: its option `{}` is not known here", word.raw)),
+            _ => break,
+        }
+        at += 1;
+    }
+    around.wrappers += 1;
+    judge.words(words.get(at..).unwrap_or_default(), &around);
+}
+
+fn xargs(judge: &mut Judge<'_>, words: &[Word], around: &Around<'_>) {
+    let mut at = 0;
+    let mut replaced = None;
+    while let Some(text) = words.get(at).and_then(Word::literal).filter(|text| text.starts_with('-')) {
+        match text {
+            "-0" | "-r" | "-t" | "-x" | "--null" | "--no-run-if-empty" | "--verbose" => {}
+            "-n" | "-P" | "-L" | "-d" | "-s" | "-E" => at += 1,
+            "-I" => {
+                at += 1;
+                replaced = words.get(at).and_then(Word::literal);
+            }
+            _ if text.len() > 2 && ["-n", "-P", "-L", "-d", "-s"].iter().any(|o| text.starts_with(o)) => {}
+            _ if text.len() > 2 && text.starts_with("-I") => replaced = Some(&text[2..]),
+            _ => return judge.doubt(format!("xargs: its option `{text}` is not known here")),
+        }
+        at += 1;
+    }
+    let holds = |word: &Word| replaced.is_some_and(|mark| word.pattern().is_none_or(|text| text.contains(mark)));
+    let mut command: Vec<Word> = words.get(at..).unwrap_or_default().to_vec();
+    for word in &mut command {
+        if holds(word) {
+            *word = Word::unknown(&word.raw);
+        }
+    }
+    if replaced.is_none() && !command.is_empty() {
+        command.push(Word::unknown("what xargs reads"));
+    }
+    judge.words(&command, &Around { wrappers: around.wrappers + 1, fed: Fed::Nobody, ..around.clone() });
+}
+
+/// `sh -c 'text'`, `sh file`, or a shell that runs what it reads.
+fn shell(judge: &mut Judge<'_>, words: &[Word], around: &Around<'_>) {
+    let mut at = 0;
+    while let Some(text) = words.get(at).and_then(Word::literal).filter(|text| text.starts_with('-') && text.len() > 1) {
+        at += 1;
+        match text {
+            "--" => break,
+            "--norc" | "--noprofile" | "--posix" | "--login" => {}
+            "-o" | "-O" => at += 1,
+            _ if text[1..].chars().all(|c| "euxvlins".contains(c)) => {}
+            _ if text[1..].chars().all(|c| "euxvlinsc".contains(c)) => {
+                judge.needs.find("-c", CODE.0, CODE.1);
+                let code = words.get(at).map(std::slice::from_ref).unwrap_or_default();
+                judge.mentions(words.get(at + 1..).unwrap_or_default(), &around.dirs);
+                return judge.code(code, around);
+            }
+            _ => return judge.doubt(format!("the option `{text}` of a shell is not known here")),
+        }
+    }
+    match words.get(at) {
+        Some(file) if file.literal() != Some("-") => judge.code_file(file, &words[at + 1..], Rights::EXECUTE, around),
+        _ => from_input(judge, around, true),
+    }
+}
+
+/// Code that comes in as input.
+fn from_input(judge: &mut Judge<'_>, around: &Around<'_>, shell: bool) {
+    if let (Some(text), true) = (&around.command.input, shell) {
+        judge.code(std::slice::from_ref(text), around);
+    }
+    let from_file = around.command.files.iter().any(|(op, _)| op == "<");
+    match around.fed {
+        Fed::Network => return judge.needs.find("code from the network", Some(Zone::Network), Rights::EXECUTE),
+        Fed::Pipe if !from_file && around.command.input.is_none() => judge.doubt("it runs what another command prints"),
+        Fed::Pipe | Fed::Nobody => {}
+    }
+    judge.needs.find("code from its input", CODE.0, CODE.1);
+}
+
+fn interpreter(judge: &mut Judge<'_>, name: &str, words: &[Word], around: &Around<'_>) {
+    if let [word] = words
+        && matches!(word.literal(), Some("-V" | "--version" | "-v" | "-h" | "--help"))
+    {
+        return;
+    }
+    let in_place = matches!(name, "perl" | "ruby")
+        && words.iter().any(|w| w.start().starts_with('-') && !w.start().starts_with("--") && w.start()[1..].trim_start_matches(['p', 'n', 'l', 'a', '0', 'w']).starts_with('i'));
+    let mut given = false;
+    let mut at = 0;
+    while let Some(word) = words.get(at).filter(|w| w.start().starts_with('-') && w.literal() != Some("-")) {
+        let letters = word.start();
+        at += 1;
+        let long = matches!(letters, "--eval" | "--print" | "--require" | "--import");
+        if long || (!letters.starts_with("--") && letters.ends_with(['c', 'e', 'E', 'm', 'p', 'r'])) {
+            given |= !matches!(letters, "-r" | "--require" | "--import");
+            at += 1;
+            if matches!(name, "python" | "python3") {
+                break;
+            }
+        }
+    }
+    let operands = words.get(at..).unwrap_or_default();
+    if given {
+        judge.needs.find(name, CODE.0, CODE.1);
+        judge.mentions(operands, &around.dirs);
+    } else if let Some((file, operands)) = operands.split_first().filter(|(file, _)| file.literal() != Some("-")) {
+        judge.code_file(file, operands, Rights::EXECUTE, around);
+    } else {
+        from_input(judge, around, false);
+    }
+    if in_place {
+        operands.iter().for_each(|word| judge.path(word, Rights::READ_WRITE, &around.dirs));
+    }
+}
+
+/// Only what the command itself started may be stopped for free.
+fn kill(judge: &mut Judge<'_>, words: &[Word]) {
+    let own = |w: &Word| w.start().starts_with(['-', '%']) || w.raw.trim_matches('"') == "$!";
+    if !words.iter().all(own) {
+        judge.needs.find("kill", Some(Zone::System), Rights::EXECUTE);
+    }
+}
+
+/// Paths are put back to what is committed.
+fn checkout(judge: &mut Judge<'_>, words: &[Word], around: &Around<'_>) {
+    let exists = |word: &&Word| {
+        let path = word.literal().unwrap_or("");
+        !path.is_empty() && !path.starts_with('-') && around.dirs.0.iter().flatten().any(|dir| dir.join(path).exists())
+    };
+    if words.iter().any(|w| matches!(w.literal(), Some("--" | "."))) || words.iter().any(|w| exists(&w)) {
+        judge.destroys("changes that are not committed");
+    }
+}
+
+fn push(judge: &mut Judge<'_>, words: &[Word]) {
+    if words.iter().any(|w| w.start().starts_with(['+', ':'])) {
+        judge.destroys("what others pushed");
+    }
+}
+
+fn git_config(judge: &mut Judge<'_>, words: &[Word], around: &Around<'_>) {
+    let has = |names: &[&str]| words.iter().any(|w| w.literal().is_some_and(|text| names.contains(&text)));
+    if has(&["--global", "--system", "-f", "--file", "--blob"]) || words.iter().any(|w| w.is_unknown() || w.start().starts_with("--file=")) {
+        return judge.doubt("which settings of git it is about is not known here");
+    }
+    let reads = has(&["--get", "--get-all", "--get-regexp", "-l", "--list", "get", "list"]);
+    let names = words.iter().filter(|w| !w.start().starts_with('-')).count();
+    if !reads && names != 1 {
+        judge.here("git config", Rights::WRITE.union(Rights::EXECUTE), &around.dirs);
+    }
+}
+
+/// The files that a pattern matches, and how many entries were looked at. None where there are too many.
+pub(super) fn expand(dir: &Path, parts: &[(String, bool)], budget: usize) -> Option<(Vec<PathBuf>, usize)> {
+    let mut found = vec![dir.to_path_buf()];
+    let mut looked = 0;
+    for (at, (part, literal)) in parts.iter().enumerate() {
+        if *literal {
+            let root = at == 0 && part.is_empty() && parts.len() > 1;
+            found.iter_mut().for_each(|path| if root { *path = PathBuf::from("/") } else { path.push(part) });
+            continue;
+        }
+        let mut next = Vec::new();
+        for dir in &found {
+            if part.starts_with(['.', '[', '?']) && matches(part, "..") {
+                next.push(dir.join(".."));
+            }
+            for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
+                looked += 1;
+                if looked > budget {
+                    return None;
+                }
+                let name = entry.file_name();
+                if name.to_str().is_none_or(|name| matches(part, name)) {
+                    next.push(entry.path());
+                }
+            }
+        }
+        found = next;
+    }
+    Some((found, looked))
+}
+
+/// Whether a pattern may match a name. Brackets are taken for any character: too much is found rather than too little.
+fn matches(pattern: &str, name: &str) -> bool {
+    if name.starts_with('.') && !pattern.starts_with(['.', '[']) {
+        return false;
+    }
+    let pattern: Vec<char> = simplified(pattern);
+    let name: Vec<char> = name.chars().collect();
+    let (mut p, mut n, mut star) = (0, 0, None);
+    while n < name.len() {
+        match pattern.get(p) {
+            Some('*') => {
+                star = Some((p, n));
+                p += 1;
+            }
+            Some(c) if *c == '?' || *c == name[n] => {
+                p += 1;
+                n += 1;
+            }
+            _ => match star {
+                Some((at, from)) => {
+                    star = Some((at, from + 1));
+                    p = at + 1;
+                    n = from + 1;
+                }
+                None => return false,
+            },
+        }
+    }
+    pattern[p..].iter().all(|c| *c == '*')
+}
+
+/// From a bracket on, anything.
+fn simplified(pattern: &str) -> Vec<char> {
+    match pattern.split_once('[') {
+        Some((start, _)) => start.chars().chain(['*']).collect(),
+        None => pattern.chars().collect(),
+    }
+}
+
+/// A word that stands for text only.
+pub(super) fn is_plain(word: &Word) -> bool {
+    word.pieces.iter().all(|p| matches!(p, Piece::Text(_)))
+}
