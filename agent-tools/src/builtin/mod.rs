@@ -6,10 +6,14 @@ mod disk;
 pub mod edit;
 mod encoding;
 mod nearest;
+mod git_programs;
+mod group;
 mod process;
 pub mod read;
+mod reading;
 pub mod skill;
 mod target;
+mod variables;
 pub mod write;
 
 pub use disk::Disk;

@@ -1,1 +1,264 @@
-//! How a command is started, read and ended.
+//! How a command is started, read and ended. Commands of the model are started here and nowhere else.
+//!
+//! A command is over when its shell has ended, not when its output has: what it left running may hold the output open
+//! for ever. What is to stop is ended with all that it started.
+
+use std::fs::File;
+use std::io::{self, PipeReader, pipe};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+use tokio::process::{Child, Command};
+use tokio::time::{sleep, timeout};
+
+use super::group::{Group, Leftover};
+use super::reading::{Reading, drain};
+use super::variables::{lookup, variables};
+use crate::context::{Permit, ToolContext};
+use crate::place::Place;
+use crate::policy::Rights;
+use crate::text::Cut;
+
+/// How long a command may take to end itself after it was told to.
+const TERM_GRACE: Duration = Duration::from_millis(300);
+/// How long the end of a killed shell is waited for; one that hangs in the kernel is left to it.
+const KILL_GRACE: Duration = Duration::from_secs(1);
+/// How often is looked whether a group that was told to end has ended.
+const LOOK_EVERY: Duration = Duration::from_millis(10);
+/// Where programs are looked for when the session has no `PATH`, as the system does.
+const USUAL_PATH: &str = "/bin:/usr/bin";
+
+/// A command that can be started.
+#[derive(Debug)]
+pub struct Order {
+    command: String,
+    bash: PathBuf,
+}
+
+/// How much is kept of a command's output, and how long it may run.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Bounds {
+    pub(super) cut: Cut,
+    pub(super) limit: Duration,
+}
+
+/// What a command came to.
+pub(super) struct Ran {
+    pub(super) end: End,
+    /// What it printed, at least as much as the cut lets through.
+    pub(super) output: String,
+    pub(super) elapsed: Duration,
+}
+
+/// How it ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum End {
+    /// By itself, or by a signal of somebody else's.
+    Exited(ExitStatus),
+    /// It was stopped at the limit.
+    TimedOut,
+    /// It was stopped by the host.
+    Cancelled,
+}
+
+/// Why a command was not run; for the model.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum NotRun {
+    #[error("the command is empty; nothing was run")]
+    Empty,
+    #[error(
+        "the command contains a NUL character; nothing was run. Write it as `\\0` in a printf format, or leave it out"
+    )]
+    Nul,
+    #[error("bash was not found on the PATH of this session; no command can run here")]
+    NoBash,
+    #[error("the working directory {} does not exist; create it with a file tool, or ask the user", .0.display())]
+    NoDirectory(PathBuf),
+    #[error(
+        "the command has {0} bytes, more than the system takes as one argument; write long text to a file first, in several calls, and use the file"
+    )]
+    TooLong(usize),
+    #[error("bash could not be started: {0}")]
+    Io(#[from] io::Error),
+}
+
+impl Order {
+    /// Looks whether this can be started.
+    pub(super) fn new(command: &str, place: &Place) -> Result<Self, NotRun> {
+        if command.trim().is_empty() {
+            return Err(NotRun::Empty);
+        }
+        if command.contains('\0') {
+            return Err(NotRun::Nul);
+        }
+        if command.len() >= longest_argument() {
+            return Err(NotRun::TooLong(command.len()));
+        }
+        if !place.cwd.is_dir() {
+            return Err(NotRun::NoDirectory(place.cwd.clone()));
+        }
+        let bash = find("bash", place).ok_or(NotRun::NoBash)?;
+        Ok(Self { command: command.to_owned(), bash })
+    }
+
+    /// Runs it to its end, or until it has to stop. If this is dropped before, all that was started is killed.
+    pub(super) async fn run(
+        &self,
+        bounds: Bounds,
+        mark: String,
+        permit: &Permit<'_>,
+        cx: &ToolContext,
+    ) -> Result<Ran, NotRun> {
+        let begun = Instant::now();
+        let (mut shell, pipe) = self.start(mark, permit, &cx.place)?;
+        let mut reading = Reading::new(pipe, bounds.cut, permit.call(), &*cx.host)?;
+        let end = reading.beside(shell.end(bounds.limit, cx)).await?;
+        if !matches!(end, End::Exited(_)) {
+            reading.beside(shell.stop()).await;
+        }
+        reading.rest().await;
+        let (output, held_open) = reading.finish();
+        let left = Leftover {
+            group: shell.release(),
+            // A task, because it goes on while the model does other things; it ends with its pipe or its job.
+            draining: held_open.map(|pipe| tokio::spawn(drain(pipe))),
+        };
+        if left.draining.is_some() || left.group.has_members() {
+            cx.jobs.hold(left);
+        }
+        Ok(Ran { end, output, elapsed: begun.elapsed() })
+    }
+
+    fn start(&self, mark: String, permit: &Permit<'_>, place: &Place) -> Result<(Shell, PipeReader), NotRun> {
+        let (output, input) = pipe()?;
+        let may_execute = permit.mode().workspace.covers(Rights::EXECUTE);
+        let mut command = self.program(place);
+        command
+            .current_dir(&place.cwd)
+            .env_clear()
+            .envs(variables(place, &mark, may_execute))
+            .stdin(Stdio::null())
+            .stdout(input.try_clone()?)
+            .stderr(input)
+            .kill_on_drop(true);
+        let child = command.spawn().map_err(|e| self.not_started(e, place))?;
+        let group = Group::of(&child, mark)?;
+        Ok((Shell { child, group, released: false }, output))
+    }
+
+    /// The shell in a group of its own. Where the agent has a terminal, in a session of its own: otherwise a program
+    /// that asks for a password could open the terminal and, being in the background, would be stopped there for good.
+    fn program(&self, place: &Place) -> Command {
+        let setsid = has_terminal().then(|| find("setsid", place)).flatten();
+        let (mut command, name) = match setsid {
+            Some(setsid) => {
+                let mut command = Command::new(setsid);
+                command.arg(&self.bash);
+                (command, Some("bash"))
+            }
+            None => {
+                let mut command = Command::new(&self.bash);
+                command.arg0("bash").process_group(0);
+                (command, None)
+            }
+        };
+        command.arg("-c").arg(&self.command).args(name);
+        command
+    }
+
+    fn not_started(&self, error: io::Error, place: &Place) -> NotRun {
+        match error.kind() {
+            io::ErrorKind::ArgumentListTooLong => NotRun::TooLong(self.command.len()),
+            io::ErrorKind::NotFound if !place.cwd.is_dir() => NotRun::NoDirectory(place.cwd.clone()),
+            _ => NotRun::Io(error),
+        }
+    }
+}
+
+/// A shell that was started. Dropping it kills it and all that it started, unless that was released.
+struct Shell {
+    child: Child,
+    group: Group,
+    released: bool,
+}
+
+impl Shell {
+    /// Waits for its end, its limit, or the host's word to stop.
+    async fn end(&mut self, limit: Duration, cx: &ToolContext) -> io::Result<End> {
+        tokio::select! {
+            biased;
+            status = self.wait() => Ok(End::Exited(status?)),
+            () = cx.host.cancelled() => Ok(End::Cancelled),
+            () = sleep(limit) => Ok(End::TimedOut),
+        }
+    }
+
+    async fn wait(&mut self) -> io::Result<ExitStatus> {
+        let status = self.child.wait().await?;
+        self.group.reaped();
+        Ok(status)
+    }
+
+    /// Ends it and all that it started: asks first, then kills.
+    async fn stop(&mut self) {
+        let outsiders = self.group.signal(Signal::TERM);
+        // Not gone in time: killed below.
+        let _ = timeout(TERM_GRACE, self.gone(outsiders)).await;
+        self.group.kill();
+        let _ = timeout(KILL_GRACE, self.wait()).await;
+    }
+
+    /// Waits until the group has ended; for ever, where some have left the group and cannot be watched.
+    async fn gone(&mut self, outsiders: bool) {
+        // An error here means that there is no child to wait for any more.
+        let _ = self.wait().await;
+        while outsiders || self.group.has_members() {
+            sleep(LOOK_EVERY).await;
+        }
+    }
+
+    /// Leaves what it started alone.
+    fn release(mut self) -> Group {
+        self.released = true;
+        self.group.clone()
+    }
+}
+
+impl Drop for Shell {
+    fn drop(&mut self) {
+        if !self.released {
+            self.group.kill();
+        }
+    }
+}
+
+/// Looks for a program on the session's `PATH`. Only absolute directories count: what lies in the workspace is not
+/// started because it bears the name.
+fn find(name: &str, place: &Place) -> Option<PathBuf> {
+    let path = lookup(place, "PATH").unwrap_or(USUAL_PATH.as_ref());
+    std::env::split_paths(path).filter(|dir| dir.is_absolute()).map(|dir| dir.join(name)).find(|file| is_program(file))
+}
+
+fn is_program(file: &Path) -> bool {
+    file.metadata().is_ok_and(|about| about.is_file() && about.permissions().mode() & 0o111 != 0)
+}
+
+/// Whether this process has a controlling terminal, which commands would inherit.
+fn has_terminal() -> bool {
+    File::open("/dev/tty").is_ok()
+}
+
+/// What Linux takes as one argument: 32 pages, the final NUL included.
+#[cfg(target_os = "linux")]
+fn longest_argument() -> usize {
+    32 * rustix::param::page_size()
+}
+
+/// Elsewhere only the whole is bounded, which shows at the start.
+#[cfg(not(target_os = "linux"))]
+fn longest_argument() -> usize {
+    usize::MAX
+}

@@ -1,12 +1,15 @@
 //! Toolset `lean`: the first seed's five tools. A table, no logic.
 
 use std::ops::RangeInclusive;
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+use std::time::Duration;
 
 use agent_skills::{Catalogue, Skill};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::builtin::{edit, read, skill, write};
+use crate::builtin::{bash, edit, read, skill, write};
 use crate::error::ToolError;
 use crate::text::{Cut, counted};
 use crate::tool::Declaration;
@@ -16,6 +19,9 @@ use crate::toolset::Parts;
 pub(super) fn tools(parts: &Parts) -> Tools {
     let cut = Cut::HeadChars(parts.max_output);
     let mut tools = Tools::default();
+    if parts.shell {
+        tools = tools.with(bash::Bash::<BashCommand>::new(cut, parts.timeout));
+    }
     if !parts.skills.is_empty() {
         tools = tools.with(skill::Skill::<ReadSkill>::new(parts.skills.clone(), cut));
     }
@@ -29,6 +35,99 @@ pub(super) fn tools(parts: &Parts) -> Tools {
 }
 
 // bash
+
+/// The arguments of `bash`.
+#[derive(Deserialize, JsonSchema)]
+struct BashCommand {
+    /// The command, as one would type it.
+    command: String,
+}
+
+impl bash::Dialect for BashCommand {
+    fn declaration() -> Declaration {
+        Declaration::of::<Self>("bash", include_str!("lean/bash.md").trim_end())
+    }
+
+    fn command(&self) -> &str {
+        &self.command
+    }
+
+    fn ended(status: ExitStatus) -> Option<String> {
+        let dumped = if status.core_dumped() { " (core dumped)" } else { "" };
+        match (status.code(), status.signal()) {
+            (Some(0), _) => None,
+            (Some(code), _) => Some(format!("[exit code: exit status {code}]")),
+            (None, Some(signal)) => Some(format!("[exit code: signal: {}{dumped}]", signal_name(signal))),
+            (None, None) => Some("[exit code: unknown]".into()),
+        }
+    }
+
+    fn timed_out(limit: Duration) -> String {
+        format!("[error: {}s timeout exceeded]", limit.as_secs_f64())
+    }
+
+    fn cancelled() -> String {
+        "[error: cancelled by the user]".into()
+    }
+
+    fn not_run(reason: &str) -> String {
+        format!("[error: {reason}]")
+    }
+}
+
+/// What a signal is called in the seed's language.
+fn signal_name(number: i32) -> String {
+    let name = match number {
+        1 => "hangup",
+        2 => "interrupt",
+        3 => "quit",
+        4 => "illegal instruction",
+        5 => "trace/breakpoint trap",
+        6 => "aborted",
+        7 => "bus error",
+        8 => "floating point exception",
+        9 => "killed",
+        10 => "user defined signal 1",
+        11 => "segmentation fault",
+        12 => "user defined signal 2",
+        13 => "broken pipe",
+        14 => "alarm clock",
+        15 => "terminated",
+        other => return format!("signal {other}"),
+    };
+    name.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::builtin::bash::Dialect;
+
+    #[test]
+    fn endings_read_as_in_the_seed() {
+        for (wait_status, expect) in [
+            (0, None),
+            (1 << 8, Some("[exit code: exit status 1]")),
+            (127 << 8, Some("[exit code: exit status 127]")),
+            (137 << 8, Some("[exit code: exit status 137]")),
+            (9, Some("[exit code: signal: killed]")),
+            (15, Some("[exit code: signal: terminated]")),
+            (11 | 0x80, Some("[exit code: signal: segmentation fault (core dumped)]")),
+            (10, Some("[exit code: signal: user defined signal 1]")),
+            (35, Some("[exit code: signal: signal 35]")),
+        ] {
+            assert_eq!(BashCommand::ended(ExitStatus::from_raw(wait_status)).as_deref(), expect);
+        }
+    }
+
+    #[test]
+    fn the_limit_is_told_in_seconds() {
+        for (millis, expect) in [(30_000, "30"), (2_000, "2"), (500, "0.5")] {
+            let text = BashCommand::timed_out(Duration::from_millis(millis));
+            assert_eq!(text, format!("[error: {expect}s timeout exceeded]"));
+        }
+    }
+}
 
 // read_skill
 

@@ -1,5 +1,6 @@
 //! The tools from outside: what is declared, and what calls do.
 
+mod bash;
 mod calls;
 mod declared;
 mod files;

@@ -1,0 +1,232 @@
+//! The processes of a command: finds them by their group and by their mark, and ends them.
+//!
+//! A process may leave its group (`setsid`), so each command carries a mark in its environment as well. Where there is
+//! no `/proc` to look for marks in, the group alone is known.
+
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher, Hasher};
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use rustix::process::{
+    Pid, Signal, getpgid, kill_process, kill_process_group, test_kill_process, test_kill_process_group,
+};
+use tokio::process::Child;
+use tokio::task::JoinHandle;
+
+use crate::context::{Job, Jobs};
+
+/// The variable that carries the mark.
+pub(super) const VARIABLE: &str = "AGENT_CALL";
+
+/// How often those that carry a mark are looked for, when they start others faster than they are ended.
+const SWEEPS: usize = 3;
+
+/// The sessions that ran commands, each with a name that no other has.
+#[derive(Default)]
+pub(super) struct Sessions {
+    // A lock, because calls that run at the same time look here; held for a look-up only.
+    known: Mutex<Vec<Known>>,
+}
+
+struct Known {
+    /// Where its jobs lie. They hold the sweep, which holds the name: as long as the name is alive, so is this.
+    jobs: usize,
+    name: Weak<str>,
+    calls: u64,
+}
+
+impl Sessions {
+    /// A new mark for a call of the session with these jobs. At the first one the session's sweep is held.
+    pub(super) fn mark(&self, jobs: &Arc<Jobs>) -> String {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.retain(|k| k.name.strong_count() > 0);
+        let here = Arc::as_ptr(jobs).addr();
+        let (name, calls) = match known.iter_mut().find(|k| k.jobs == here).and_then(|k| Some((k.name.upgrade()?, k))) {
+            Some((name, session)) => {
+                session.calls += 1;
+                (name, session.calls)
+            }
+            None => {
+                let name = new_name();
+                jobs.hold(Sweep { name: Arc::clone(&name) });
+                known.push(Known { jobs: here, name: Arc::downgrade(&name), calls: 1 });
+                (name, 1)
+            }
+        };
+        format!("{name}-{calls}")
+    }
+}
+
+/// A random name. The standard library's hash keys are random; no clock and no environment is needed.
+fn new_name() -> Arc<str> {
+    format!("{:016x}", RandomState::new().build_hasher().finish()).into()
+}
+
+/// Ends what has left its group and outlived its command, when the session ends.
+struct Sweep {
+    name: Arc<str>,
+}
+
+impl Job for Sweep {
+    fn alive(&self) -> bool {
+        true
+    }
+
+    fn end(&mut self) {
+        end_all(|mark| mark.strip_prefix(&*self.name).is_some_and(|rest| rest.starts_with('-')));
+    }
+}
+
+/// The processes of one command.
+#[derive(Debug, Clone)]
+pub(super) struct Group {
+    leader: Pid,
+    mark: String,
+    /// The leader is gone and its number may be given to another process.
+    reaped: bool,
+}
+
+impl Group {
+    /// The group whose leader is a child that was just started.
+    pub(super) fn of(child: &Child, mark: String) -> io::Result<Self> {
+        let number = child.id().and_then(|id| i32::try_from(id).ok());
+        let leader = number.and_then(Pid::from_raw).ok_or_else(|| io::Error::other("it ended before it was seen"))?;
+        Ok(Self { leader, mark, reaped: false })
+    }
+
+    /// Told once the leader's end was taken note of.
+    pub(super) fn reaped(&mut self) {
+        self.reaped = true;
+    }
+
+    /// Whether the group has members. The system gives a number to no new process while a group bears it: a process
+    /// of the leader's number after the leader's end means that the group has died out and this is another one.
+    pub(super) fn has_members(&self) -> bool {
+        let gone = rustix::io::Errno::SRCH;
+        let another = self.reaped && test_kill_process(self.leader) != Err(gone);
+        !another && test_kill_process_group(self.leader) != Err(gone)
+    }
+
+    /// Sends a signal to all. Returns whether some had left the group.
+    pub(super) fn signal(&self, signal: Signal) -> bool {
+        // What fails here has ended meanwhile, or is not ours to end.
+        if self.has_members() {
+            let _ = kill_process_group(self.leader, signal);
+        } else if !self.reaped {
+            // It has not made its group yet.
+            let _ = kill_process(self.leader, signal);
+        }
+        self.signal_outsiders(signal)
+    }
+
+    fn signal_outsiders(&self, signal: Signal) -> bool {
+        let mut some = false;
+        for pid in marked(|mark| mark == self.mark) {
+            if getpgid(Some(pid)) != Ok(self.leader) {
+                some = true;
+                let _ = kill_process(pid, signal);
+            }
+        }
+        some
+    }
+
+    /// Ends all, now.
+    pub(super) fn kill(&self) {
+        self.signal(Signal::KILL);
+        end_all(|mark| mark == self.mark);
+    }
+}
+
+/// What a command left behind: members of its group, or a holder of its output.
+pub(super) struct Leftover {
+    pub(super) group: Group,
+    /// Reads on, so that a server that was started stays alive and does not block on a full pipe.
+    pub(super) draining: Option<JoinHandle<()>>,
+}
+
+impl Job for Leftover {
+    fn alive(&self) -> bool {
+        self.group.has_members() || self.draining.as_ref().is_some_and(|task| !task.is_finished())
+    }
+
+    fn end(&mut self) {
+        self.group.kill();
+        if let Some(task) = &self.draining {
+            task.abort();
+        }
+    }
+}
+
+/// Kills all processes with a mark like this, and those that they start meanwhile.
+fn end_all(wanted: impl Fn(&str) -> bool) {
+    for _ in 0..SWEEPS {
+        let found = marked(&wanted);
+        if found.is_empty() {
+            return;
+        }
+        for pid in found {
+            let _ = kill_process(pid, Signal::KILL);
+        }
+    }
+}
+
+/// The processes with a mark like this. They are to be signalled at once: numbers are used again.
+#[cfg(target_os = "linux")]
+fn marked(wanted: impl Fn(&str) -> bool) -> Vec<Pid> {
+    let own = rustix::process::getpid();
+    let carries = |pid: &Pid| {
+        let environment = std::fs::read(format!("/proc/{}/environ", pid.as_raw_nonzero()));
+        environment.is_ok_and(|text| marks(&text).any(&wanted))
+    };
+    let Ok(processes) = std::fs::read_dir("/proc") else { return Vec::new() };
+    processes
+        .filter_map(|entry| Pid::from_raw(entry.ok()?.file_name().to_str()?.parse().ok()?))
+        .filter(|pid| *pid != own)
+        .filter(carries)
+        .collect()
+}
+
+/// Without `/proc` nobody's environment can be read: the group alone is known.
+#[cfg(not(target_os = "linux"))]
+fn marked(_wanted: impl Fn(&str) -> bool) -> Vec<Pid> {
+    Vec::new()
+}
+
+/// The marks in an environment: that of the command, after those of the agents that this agent itself runs under.
+#[cfg(target_os = "linux")]
+fn marks(environment: &[u8]) -> impl Iterator<Item = &str> {
+    environment
+        .split(|b| *b == 0)
+        .filter_map(|entry| std::str::from_utf8(entry).ok()?.strip_prefix(VARIABLE)?.strip_prefix('='))
+        .flat_map(|value| value.split('/'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sessions_and_calls_have_marks_of_their_own() {
+        let (sessions, one, two) = (Sessions::default(), Arc::new(Jobs::default()), Arc::new(Jobs::default()));
+        let marks = [sessions.mark(&one), sessions.mark(&one), sessions.mark(&two)];
+        let name = |i: usize| marks[i].split_once('-').unwrap();
+        assert_eq!((name(0).0, name(0).1, name(1).1), (name(1).0, "1", "2"));
+        assert_ne!(name(0).0, name(2).0);
+        one.end_all();
+        assert!(!sessions.mark(&one).starts_with(name(0).0), "after its end a session is a new one, with a new sweep");
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn marks_are_found_below_those_of_outer_agents() {
+        for (environment, expect) in [
+            (&b"PATH=/bin\0AGENT_CALL=a-1\0"[..], &["a-1"][..]),
+            (b"AGENT_CALL=out-7/in-1\0X=AGENT_CALL=no-1\0", &["out-7", "in-1"]),
+            (b"AGENT_CALLS=a-1\0\xff=\xff\0", &[]),
+            (b"", &[]),
+        ] {
+            assert_eq!(marks(environment).collect::<Vec<_>>(), expect);
+        }
+    }
+}
