@@ -27,8 +27,6 @@ pub struct Args {
     pub fork: bool,
     /// `--no-session`
     pub no_session: bool,
-    /// `--local`
-    pub local: bool,
     /// `--plain`
     pub plain: bool,
     /// `-i`
@@ -96,7 +94,6 @@ pub fn parse(line: impl IntoIterator<Item = OsString>) -> Result<Args, clap::Err
         resume: deepest.get_one("resume").cloned(),
         fork: deepest.get_flag("fork"),
         no_session: deepest.get_flag("no-session"),
-        local: deepest.get_flag("local"),
         plain: deepest.get_flag("plain"),
         interactive: deepest.get_flag("interactive"),
     })
@@ -132,6 +129,10 @@ pub fn command() -> Command {
         .subcommand_negates_reqs(true)
         .arg(Arg::new("prompt").value_name("PROMPT").num_args(0..).help("What to do; a pipe on stdin is appended"))
         .args(OPTIONS.iter().map(shared))
+        .arg(Arg::new("output").long("output").value_name("FORM").value_parser(["text", "json", "stream-json"]).global(true).help("The form of the output"))
+        .arg(flag("continue", "Go on with this project's last session").global(true))
+        .arg(Arg::new("resume").long("resume").value_name("SESSION").global(true).help("Go on with a session: its id, or the path of its log"))
+        .arg(flag("fork", "Go on in a copy of the session (of the last one, if none is named)").global(true))
         .arg(flag("plain", "Terminal mode: one line after the other").global(true))
         .arg(flag("interactive", "Starts at the terminal with PROMPT").short('i').global(true))
         .subcommand(tool)
@@ -145,8 +146,9 @@ fn shared(option: &OptionSpec) -> Arg {
     let arg = Arg::new(option.long).long(option.long).help(option.help).global(true);
     match option.value {
         None => arg.action(ArgAction::SetTrue),
-        Some(_) if option.long == "output" => arg.value_name("FORM").value_parser(["text", "json", "stream-json"]),
-        Some(name) if matches!(option.long, "cwd" | "config") => arg.value_name(name).value_parser(value_parser!(PathBuf)),
+        Some(name) if matches!(option.long, "cwd" | "config") => {
+            arg.value_name(name).value_parser(value_parser!(PathBuf))
+        }
         Some(name) if option.repeatable => arg.value_name(name).action(ArgAction::Append),
         Some(name) => arg.value_name(name),
     }
@@ -190,8 +192,13 @@ fn deepest(matches: &ArgMatches) -> &ArgMatches {
 fn settings(matches: &ArgMatches) -> Vec<(String, String)> {
     let mut found: Vec<(usize, String, String)> = Vec::new();
     for option in OPTIONS.iter().filter(|o| o.key.is_some() || o.long == "set") {
-        let values = matches.get_many::<String>(option.long).into_iter().flatten();
         let places = matches.indices_of(option.long).into_iter().flatten();
+        if option.value.is_none() {
+            let given = matches.get_flag(option.long);
+            found.extend(places.filter(|_| given).map(|place| (place, option.long.to_owned(), String::new())));
+            continue;
+        }
+        let values = matches.get_many::<String>(option.long).into_iter().flatten();
         found.extend(places.zip(values).map(|(place, value)| (place, option.long.to_owned(), value.clone())));
     }
     found.sort();
@@ -242,7 +249,10 @@ mod tests {
 
     #[test]
     fn options_stand_before_or_after_a_subcommand_and_keep_their_order() {
-        for line in ["--set maxTurns=3 --toolset lean --set maxTurns=4 skills", "skills --set maxTurns=3 --toolset lean --set maxTurns=4"] {
+        for line in [
+            "--set maxTurns=3 --toolset lean --set maxTurns=4 skills",
+            "skills --set maxTurns=3 --toolset lean --set maxTurns=4",
+        ] {
             let settings = args(line).settings;
             let shown: Vec<String> = settings.iter().map(|(k, v)| format!("{k} {v}")).collect();
             assert_eq!(shown, ["set maxTurns=3", "toolset lean", "set maxTurns=4"], "{line}");

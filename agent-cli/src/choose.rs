@@ -3,14 +3,15 @@
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-use agent_core::agent::{self, Surroundings};
+use agent_core::agent::{Surroundings, connect};
 use agent_core::discover::{Choice, Dirs, KeyFrom, Outside, Remote, discover};
 use agent_core::provider::Provider;
-use agent_core::{Agent, TurnError};
+use agent_core::{Agent, assemble, equip};
 use agent_tools::Place;
 use agent_tools::policy::Permissions;
 
 use crate::error::CliError;
+use crate::run::tell;
 use crate::setup::Setup;
 
 /// A model that was chosen.
@@ -36,18 +37,18 @@ pub async fn choose(setup: &Setup, attended: bool) -> Result<Chosen, CliError> {
     let choice = discover(&setup.settings, &outside).await.map_err(CliError::usage)?;
     let line = choice.line();
     match choice {
-        Choice::Remote(remote) => Ok(Chosen { provider: connect(setup, &remote)?, local: false, line }),
-        Choice::Local { .. } => embedded(setup, attended, line).await,
+        Choice::Remote(remote) => Ok(Chosen { provider: client(setup, &remote)?, local: false, line }),
+        Choice::Local { .. } => Err(CliError::usage("todo")),
     }
 }
 
-fn connect(setup: &Setup, remote: &Remote) -> Result<Arc<dyn Provider>, CliError> {
+fn client(setup: &Setup, remote: &Remote) -> Result<Arc<dyn Provider>, CliError> {
     let key = match &remote.key {
         KeyFrom::Nowhere => None,
         KeyFrom::Variable(name) => setup.world.lookup(name),
         KeyFrom::Command(command) => Some(key_of(command)?),
     };
-    agent::connect(remote, key.as_deref(), &setup.settings).map_err(CliError::usage)
+    connect(remote, key.as_deref(), &setup.settings).map_err(CliError::usage)
 }
 
 /// Runs the person's own command for a key. Its output is the key and is told nobody.
@@ -62,6 +63,22 @@ fn key_of(command: &str) -> Result<String, CliError> {
     let key = String::from_utf8_lossy(&output.stdout).trim().to_owned();
     match output.status.success() && !key.is_empty() {
         true => Ok(key),
-        false => Err(failed(format!("it ended with {} and printed {}", output.status, if key.is_empty() { "no key" } else { "something" }))),
+        false => Err(failed(format!(
+            "it ended with {} and printed {}",
+            output.status,
+            if key.is_empty() { "no key" } else { "something" }
+        ))),
     }
+}
+
+/// The agent with this model, and what is to be told about it.
+pub fn agent(setup: &Setup, chosen: Chosen, interactive: bool, attended: bool, place: &Place) -> Agent {
+    // At the terminal the embedded model is asked about everything: it is often wrong.
+    let asks = interactive || chosen.local && attended;
+    let gate = setup.gate(if asks { Permissions::Ask } else { Permissions::Auto });
+    let tools = equip(&setup.settings, Arc::new(setup.catalogue()), chosen.local);
+    let surroundings = Surroundings { place, config: &setup.world.config, platform: std::env::consts::OS };
+    let (agent, read) = assemble(&setup.settings, chosen.provider, tools, Arc::new(gate), &surroundings);
+    tell(&read.into_iter().filter_map(|file| file.notice).collect::<Vec<_>>());
+    agent
 }

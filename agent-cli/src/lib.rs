@@ -4,7 +4,70 @@
 
 #![forbid(unsafe_code)]
 
+pub mod args;
+mod choose;
+mod command;
 pub mod error;
+mod lines;
 pub mod render;
+mod run;
+mod setup;
 mod signals;
 mod terminal;
+
+use std::process::ExitCode;
+
+use args::{Args, Output, Task};
+use error::{CliError, Exit};
+use setup::Setup;
+
+/// The program: reads the command line, does what it says, tells what went wrong.
+pub fn main() -> ExitCode {
+    let args = match args::parse(std::env::args_os()) {
+        Ok(args) => args,
+        Err(error) => {
+            // Where even this cannot be printed nobody is there to read it.
+            let _ = error.print();
+            return ExitCode::from(if error.use_stderr() { Exit::Usage as u8 } else { Exit::Done as u8 });
+        }
+    };
+    ExitCode::from(match work(args) {
+        Ok(exit) => exit as u8,
+        Err(error) => {
+            let _ = std::io::Write::write_fmt(&mut std::io::stderr(), format_args!("{error}\n"));
+            error.exit as u8
+        }
+    })
+}
+
+fn work(args: Args) -> Result<Exit, CliError> {
+    let setup = Setup::new(args)?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|e| CliError::failed(format!("starting: {e}")))?;
+    let done = runtime.block_on(perform(&setup));
+    // A thread that waits for the terminal must not hold up the end.
+    runtime.shutdown_background();
+    done
+}
+
+async fn perform(setup: &Setup) -> Result<Exit, CliError> {
+    let as_json = setup.args.output == Output::Json;
+    let done = |result: Result<(), CliError>| result.map(|()| Exit::Done);
+    match &setup.args.task {
+        Task::Talk | Task::Prompt(_) => return run::run(setup).await,
+        Task::ToolList | Task::ToolCall { .. } | Task::ToolBatch | Task::Check(_) | Task::Skills | Task::Config => {}
+        Task::ModelFetch | Task::ModelList => return Err(CliError::usage("this build has no embedded model")),
+    }
+    run::tell(&setup.warnings);
+    match &setup.args.task {
+        Task::ToolList => done(command::tool::list(setup, as_json)),
+        Task::ToolCall { name, input } => command::tool::call(setup, name, input, as_json).await,
+        Task::ToolBatch => command::tool::batch(setup).await,
+        Task::Check(command) => command::check::run(setup, command, as_json),
+        Task::Skills => done(command::skills::run(setup, as_json)),
+        Task::Config => done(command::config::run(setup, as_json)),
+        Task::Talk | Task::Prompt(_) | Task::ModelFetch | Task::ModelList => Ok(Exit::Done),
+    }
+}

@@ -53,7 +53,8 @@ impl Lines {
     /// The terminal cannot be used.
     pub fn new(data: &Path) -> Result<Self, CliError> {
         let config = Config::builder().auto_add_history(true).bracketed_paste(true).build();
-        let mut editor = Editor::with_config(config).map_err(|e| CliError::failed(format!("opening the terminal: {e}")))?;
+        let mut editor =
+            Editor::with_config(config).map_err(|e| CliError::failed(format!("opening the terminal: {e}")))?;
         editor.set_helper(Some(Typed::default()));
         let history = data.join("history");
         // There is none yet where this is the first time.

@@ -1,16 +1,16 @@
 //! One-shot and line mode: prompts in, events to a renderer, answers to questions.
 
-use std::io::{self, BufRead, IsTerminal, Read, Write};
+use std::io::{self, IsTerminal, Read, Write};
 use std::sync::Arc;
 
-use agent_core::session::{JsonLines, Journal, Nowhere, Sessions, Store, load};
+use agent_core::session::{Journal, JsonLines, Nowhere, Sessions, Store, load};
 use agent_core::{Agent, Clock, Ending, Event, Prompt, Session, SessionId, Stamped, TurnError, start};
 use agent_tools::Answer;
 use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
 use crate::args::{Output, Task};
-use crate::choose::{self, Chosen};
+use crate::choose;
 use crate::error::{CliError, Exit};
 use crate::lines::{Entered, Lines};
 use crate::render::{Screen, Style, Summary};
@@ -54,15 +54,16 @@ pub async fn run(setup: &Setup) -> Result<Exit, CliError> {
     let mut signals = Signals::new().map_err(|e| CliError::failed(format!("catching signals: {e}")))?;
     let chosen = choose::choose(setup, talk.attended).await?;
     tell(&setup.warnings);
-    tell(&[chosen.line.clone()]);
+    tell(std::slice::from_ref(&chosen.line));
     let mut session = open_session(setup, talk)?;
-    let agent = choose::agent(setup, &chosen, talk.interactive, talk.attended, &session.place)?;
-    let mut view = View::new(setup, &chosen);
+    let agent = choose::agent(setup, chosen, talk.interactive, talk.attended, &session.place);
+    let mut view = View::new(setup);
     let exit = match first {
         Some(prompt) => view.turn(&agent, &mut session, Prompt::text(prompt), &mut signals).await,
         None => Exit::Done,
     };
-    let exit = if talk.interactive { converse(setup, &agent, &mut session, &mut view, &mut signals).await? } else { exit };
+    let exit =
+        if talk.interactive { converse(setup, &agent, &mut session, &mut view, &mut signals).await? } else { exit };
     session.jobs.end_all();
     view.close(&session)?;
     Ok(exit)
@@ -91,7 +92,7 @@ fn piped() -> Result<String, CliError> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-fn tell(lines: &[String]) {
+pub fn tell(lines: &[String]) {
     let style = Style::new(io::stderr().is_terminal(), std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty()));
     for line in lines {
         // A closed stderr is no reason not to work.
@@ -134,7 +135,8 @@ fn resume(
     cwd: String,
 ) -> Result<Session, CliError> {
     let path = Sessions::log(directory);
-    let log = std::fs::read(&path).map_err(|e| CliError::usage(format!("reading the session {}: {e}", path.display())))?;
+    let log =
+        std::fs::read(&path).map_err(|e| CliError::usage(format!("reading the session {}: {e}", path.display())))?;
     let loaded = load(&log);
     tell(&loaded.repairs);
     let name = directory.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -173,7 +175,8 @@ async fn converse(
             Entered::Line(line) if line.trim().is_empty() => leaving = false,
             Entered::Line(line) => {
                 leaving = false;
-                if view.turn(agent, session, Prompt::text(line), signals).await == Exit::Interrupted && view.quitting() {
+                if view.turn(agent, session, Prompt::text(line), signals).await == Exit::Interrupted && view.quitting()
+                {
                     return Ok(Exit::Interrupted);
                 }
             }
@@ -197,8 +200,7 @@ enum View {
 }
 
 impl View {
-    fn new(setup: &Setup, chosen: &Chosen) -> Self {
-        let _ = chosen;
+    fn new(setup: &Setup) -> Self {
         match setup.args.output {
             Output::Json => Self::Json { summary: Summary::default(), quit: false },
             Output::StreamJson => Self::Lines { quit: false },

@@ -7,8 +7,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use agent_core::discover::command_env;
+use agent_core::equip;
+use agent_core::session::Sessions;
 use agent_core::settings::{self, Settings, flags};
-use agent_core::{Equipment, session::Sessions};
 use agent_skills::Catalogue;
 use agent_tools::policy::{Gate, Permissions};
 use agent_tools::{Place, Tools};
@@ -70,15 +72,16 @@ fn working_directory(wanted: Option<&Path>) -> Result<PathBuf, CliError> {
     };
     let Some(wanted) = wanted else { return here.map_err(gone) };
     let path = if wanted.is_absolute() { wanted.to_owned() } else { here.map_err(gone)?.join(wanted) };
-    let path = path
-        .canonicalize()
-        .map_err(|e| CliError::usage(format!("--cwd {}: {e}", wanted.display())).hint("name a directory that exists"))?;
+    let path = path.canonicalize().map_err(|e| {
+        CliError::usage(format!("--cwd {}: {e}", wanted.display())).hint("name a directory that exists")
+    })?;
     if path.is_dir() { Ok(path) } else { Err(CliError::usage(format!("--cwd {} is no directory", wanted.display()))) }
 }
 
 fn platform_directories() -> Result<(PathBuf, PathBuf, PathBuf), CliError> {
     let base = etcetera::choose_base_strategy().map_err(|e| {
-        CliError::usage(format!("no home directory was found: {e}")).hint("set HOME, or AGENT_HOME to a directory for settings and sessions")
+        CliError::usage(format!("no home directory was found: {e}"))
+            .hint("set HOME, or AGENT_HOME to a directory for settings and sessions")
     })?;
     Ok((base.config_dir().join("agent"), base.data_dir().join("agent"), base.cache_dir().join("agent")))
 }
@@ -118,10 +121,12 @@ impl Setup {
     pub fn place(&self, store: Option<PathBuf>) -> Place {
         let mut place = Place::new(&self.world.cwd);
         place.home.clone_from(&self.world.home);
-        place.roots = self.settings.additional_directories.iter().map(|dir| place.absolute(&dir.to_string_lossy())).collect();
+        place.roots =
+            self.settings.additional_directories.iter().map(|dir| place.absolute(&dir.to_string_lossy())).collect();
         place.store = store;
         place.private = vec![self.world.config.clone(), self.world.data.clone()];
-        place.env = agent_core::discover::command_env(self.world.env.iter().cloned(), &self.settings);
+        let own: Vec<&str> = self.settings.api_key_env.as_deref().into_iter().collect();
+        place.env = command_env(self.world.env.iter().cloned(), &self.settings.pass_env, &own);
         place.sandbox = self.settings.sandbox;
         place
     }
@@ -137,9 +142,10 @@ impl Setup {
         Catalogue::discover(&dirs)
     }
 
-    /// The tools of the toolset that is set.
-    pub fn tools(&self, catalogue: &Arc<Catalogue>, local: bool) -> Tools {
-        Equipment::new(&self.settings, catalogue.clone(), local).tools()
+    /// The tools that would be declared.
+    pub fn tools(&self) -> Tools {
+        let local = self.settings.provider.as_deref() == Some("local");
+        equip(&self.settings, Arc::new(self.catalogue()), local)
     }
 
     /// The sessions of this project.

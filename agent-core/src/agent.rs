@@ -1,13 +1,27 @@
 //! The agent: a value. A new model or toolset is a new agent.
 
+use std::path::Path;
 use std::sync::Arc;
 
-use agent_tools::Tools;
+use agent_skills::Catalogue;
 use agent_tools::policy::Policy;
+use agent_tools::toolset::{self, Parts};
+use agent_tools::{Place, Tools};
 use jiff::Timestamp;
 
-use crate::prompt::Sections;
+#[cfg(feature = "http")]
+use crate::discover::{KeyFrom, Remote};
+use crate::prompt::{self, Facts, Instruction, Sections};
+#[cfg(feature = "http")]
+use crate::provider::anthropic::Anthropic;
+#[cfg(feature = "http")]
+use crate::provider::http::{Endpoint, Secret};
+#[cfg(feature = "http")]
+use crate::provider::models::{self, Form};
+#[cfg(feature = "http")]
+use crate::provider::openai::OpenAi;
 use crate::provider::{Effort, Provider};
+use crate::settings::Settings;
 
 /// What a turn works with. Cheap to clone.
 #[derive(Clone)]
@@ -74,10 +88,11 @@ pub fn connect(remote: &Remote, key: Option<&str>, settings: &Settings) -> Resul
     endpoint.key_hint = key_hint(&remote.key, entry.key_var);
     endpoint.key = key.map(Secret::new);
     endpoint.idle_timeout = settings.idle_timeout;
-    endpoint.proxy = settings.proxy_for(&remote.base_url);
+    endpoint.proxy.clone_from(&settings.proxy);
+    endpoint.no_proxy.clone_from(&settings.no_proxy);
     endpoint.ca_cert.clone_from(&settings.ca_cert);
     Ok(match entry.form {
-        Form::OpenAiChat => Arc::new(OpenAi::new(model, endpoint)),
+        Form::OpenaiChat => Arc::new(OpenAi::new(model, endpoint)),
         Form::Anthropic => Arc::new(Anthropic::new(model, endpoint)),
     })
 }
@@ -106,11 +121,9 @@ pub fn assemble(
     surroundings: &Surroundings<'_>,
 ) -> (Agent, Vec<Instruction>) {
     let read = prompt::instructions(&surroundings.place.cwd, surroundings.config);
-    let facts = Facts {
-        cwd: surroundings.place.cwd.clone(),
-        platform: surroundings.platform.to_owned(),
-        git: prompt::project_root(&surroundings.place.cwd).is_some(),
-    };
+    let cwd = &surroundings.place.cwd;
+    let git = prompt::project_root(cwd).is_some();
+    let facts = Facts { cwd: cwd.clone(), platform: surroundings.platform.to_owned(), git };
     let prompt = Arc::new(Sections::new(settings.toolset, &facts, &read));
     let limits = Limits {
         max_turns: settings.max_turns,

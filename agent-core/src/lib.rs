@@ -13,7 +13,7 @@ pub mod session;
 pub mod settings;
 mod turn;
 
-pub use agent::{Agent, Clock, Limits};
+pub use agent::{Agent, Clock, Limits, assemble, equip};
 pub use event::{Ask, Decision, Ending, Event, Limit, Notice, Prompt, Stamped, Tally, UsageReport};
 pub use message::{Block, CallResult, Message, Origin};
 pub use session::{Session, SessionId};

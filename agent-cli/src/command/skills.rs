@@ -26,7 +26,9 @@ pub fn run(setup: &Setup, as_json: bool) -> Result<(), CliError> {
     }
     let mut text: String = catalogue.iter().map(|s| format!("{} — {}\n", s.name, s.description)).collect();
     if catalogue.is_empty() {
-        text.push_str("No skills. A skill is a file NAME.md or NAME/SKILL.md in a directory of the setting skillsDir.\n");
+        text.push_str(
+            "No skills. A skill is a file NAME.md or NAME/SKILL.md in a directory of the setting skillsDir.\n",
+        );
     }
     for d in catalogue.diagnostics() {
         text.push_str(&format!("! {}: {}\n", d.path.display(), d.message));

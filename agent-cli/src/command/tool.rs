@@ -20,7 +20,7 @@ use crate::setup::Setup;
 /// # Errors
 /// Output that cannot be written.
 pub fn list(setup: &Setup, as_json: bool) -> Result<(), CliError> {
-    let tools = setup.tools(&Arc::new(setup.catalogue()), setup.args.local);
+    let tools = setup.tools();
     if as_json {
         return print_json(&json!(tools.declarations().collect::<Vec<_>>()));
     }
@@ -75,7 +75,10 @@ pub async fn batch(setup: &Setup) -> Result<Exit, CliError> {
             }
             Err(e) => ToolOutput::new(
                 Status::Failed,
-                format!("line {} is no call: {e}. Write one JSON object a line: {{\"name\": …, \"input\": {{…}}}}", number + 1),
+                format!(
+                    "line {} is no call: {e}. Write one JSON object a line: {{\"name\": …, \"input\": {{…}}}}",
+                    number + 1
+                ),
             ),
         };
         if output.status != Status::Ok {
@@ -88,7 +91,9 @@ pub async fn batch(setup: &Setup) -> Result<Exit, CliError> {
 
 fn stdin() -> Result<String, CliError> {
     let mut text = String::new();
-    io::stdin().read_to_string(&mut text).map_err(|e| CliError::failed(format!("reading the input from stdin: {e}")))?;
+    io::stdin()
+        .read_to_string(&mut text)
+        .map_err(|e| CliError::failed(format!("reading the input from stdin: {e}")))?;
     Ok(text)
 }
 
@@ -113,7 +118,7 @@ impl Bench {
             host: Arc::new(Alone),
             jobs: Arc::<Jobs>::default(),
         };
-        Ok(Self { tools: setup.tools(&Arc::new(setup.catalogue()), setup.args.local), cx, store })
+        Ok(Self { tools: setup.tools(), cx, store })
     }
 }
 

@@ -61,6 +61,8 @@ pub struct Endpoint {
     pub idle_timeout: Duration,
     /// The URL of a proxy. The environment is not looked at.
     pub proxy: Option<String>,
+    /// Hosts that are asked without the proxy, as `NO_PROXY` has them. Those of this machine always are.
+    pub no_proxy: Vec<String>,
     /// A PEM file of certificates that are trusted besides the system's.
     pub ca_cert: Option<PathBuf>,
     /// Further headers. Their values are secrets too.
@@ -76,6 +78,7 @@ impl Endpoint {
             key_hint: String::new(),
             idle_timeout: IDLE_TIMEOUT,
             proxy: None,
+            no_proxy: Vec::new(),
             ca_cert: None,
             headers: Vec::new(),
         }

@@ -2,3 +2,4 @@
 
 mod discover;
 mod settings;
+mod turns;

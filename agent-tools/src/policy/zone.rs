@@ -106,7 +106,9 @@ impl<'a> Ground<'a> {
 
     /// The session's own directory counts as such even below the working directory.
     fn in_own_store(&self, resolved: &Path) -> bool {
-        self.store.as_ref().is_some_and(|store| is_below(resolved, store) && !self.workspace.iter().any(|root| is_below(root, store)))
+        self.store
+            .as_ref()
+            .is_some_and(|store| is_below(resolved, store) && !self.workspace.iter().any(|root| is_below(root, store)))
     }
 
     fn is_sensitive(&self, path: &Path) -> bool {
@@ -181,10 +183,22 @@ fn is_named_for_a_secret(name: &str) -> bool {
 /// Files that a shell, git, an editor or this agent runs later without being asked.
 pub(crate) fn runs_later(resolved: &Path) -> bool {
     const START: [&str; 13] = [
-        ".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases", ".profile", ".zshrc", ".zshenv",
-        ".zprofile", ".zlogin", ".envrc", ".gitconfig", "agent.yaml",
+        ".bashrc",
+        ".bash_profile",
+        ".bash_login",
+        ".bash_logout",
+        ".bash_aliases",
+        ".profile",
+        ".zshrc",
+        ".zshenv",
+        ".zprofile",
+        ".zlogin",
+        ".envrc",
+        ".gitconfig",
+        "agent.yaml",
     ];
-    let names: Vec<String> = resolved.components().map(|c| c.as_os_str().to_string_lossy().to_ascii_lowercase()).collect();
+    let names: Vec<String> =
+        resolved.components().map(|c| c.as_os_str().to_string_lossy().to_ascii_lowercase()).collect();
     let last = names.last().map_or("", String::as_str);
     if START.contains(&last) || names.windows(2).any(|w| w[0] == ".husky") {
         return true;

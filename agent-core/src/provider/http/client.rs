@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use reqwest::redirect::Policy;
-use reqwest::{Client, Proxy, Url};
+use reqwest::{Client, NoProxy, Proxy, Url};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
@@ -29,8 +29,10 @@ pub(super) fn build(endpoint: &Endpoint, url: &Url, asking: &Asking) -> Result<C
         // A redirect would carry the key to wherever the server says.
         .redirect(Policy::none());
     if let Some(proxy) = &endpoint.proxy {
-        let proxy = Proxy::all(proxy.as_str());
-        builder = builder.proxy(proxy.map_err(|e| asking.error(ErrorKind::Invalid, &format!("the proxy: {e}")))?);
+        let proxy =
+            Proxy::all(proxy.as_str()).map_err(|e| asking.error(ErrorKind::Invalid, &format!("the proxy: {e}")))?;
+        let direct = format!("localhost,127.0.0.0/8,::1,{}", endpoint.no_proxy.join(","));
+        builder = builder.proxy(proxy.no_proxy(NoProxy::from_string(&direct)));
     }
     builder.build().map_err(|e| asking.unreachable(&e))
 }

@@ -66,7 +66,11 @@ impl<'a> Arguments<'a> {
 
     /// Takes an option; tells how many of the next words were its value.
     fn option(&mut self, program: &'static Program, word: &Word, next: Option<&Word>) -> usize {
-        if program.single || word.start().starts_with("--") { self.long(program, word, next) } else { self.short(program, word, next) }
+        if program.single || word.start().starts_with("--") {
+            self.long(program, word, next)
+        } else {
+            self.short(program, word, next)
+        }
     }
 
     fn long(&mut self, program: &'static Program, word: &Word, next: Option<&Word>) -> usize {
@@ -77,7 +81,8 @@ impl<'a> Arguments<'a> {
             self.doubt(format!("`{}` could be any option", word.raw));
             return 0;
         }
-        let name = if program.single { name.strip_prefix('-').filter(|n| n.starts_with('-')).unwrap_or(name) } else { name };
+        let name =
+            if program.single { name.strip_prefix('-').filter(|n| n.starts_with('-')).unwrap_or(name) } else { name };
         match (find_long(program, name), glued) {
             (Some((name, choice)), Some(value)) => self.choose(name, choice, Some(value)),
             (Some((name, choice)), None) if choice.value.is_none() || choice.glued => self.choose(name, choice, None),
@@ -116,7 +121,11 @@ impl<'a> Arguments<'a> {
             }
         }
         if word.literal().is_none() {
-            if program.any { self.values.push((Kind::Mention, word.clone())) } else { self.doubt(format!("`{}` could be any option", word.raw)) }
+            if program.any {
+                self.values.push((Kind::Mention, word.clone()))
+            } else {
+                self.doubt(format!("`{}` could be any option", word.raw))
+            }
         } else if program.any && cluster.contains('/') {
             // An option that is not listed may have a path glued on.
             let path = cluster.find('/').unwrap_or(0);
@@ -136,7 +145,8 @@ impl<'a> Arguments<'a> {
 fn find_long(program: &'static Program, name: &str) -> Option<(&'static str, &'static Choice)> {
     let exact = program.options.get_key_value(name);
     let abbreviated = || {
-        let candidates = program.options.iter().filter(|(known, _)| !program.single && name.len() > 2 && known.starts_with(name));
+        let candidates =
+            program.options.iter().filter(|(known, _)| !program.single && name.len() > 2 && known.starts_with(name));
         candidates.min_by_key(|(known, _)| **known)
     };
     exact.or_else(abbreviated).map(|(name, choice)| (*name, choice))

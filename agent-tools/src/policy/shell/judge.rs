@@ -285,7 +285,8 @@ impl<'a> Judge<'a> {
 
     fn url(&mut self, word: &Word, dirs: &Dirs) {
         let text = word.start();
-        let remote = ["http://", "https://", "ftp://", "ssh://", "git://"].iter().any(|scheme| text.starts_with(scheme));
+        let remote =
+            ["http://", "https://", "ftp://", "ssh://", "git://"].iter().any(|scheme| text.starts_with(scheme));
         if word.is_unknown() {
             // What is put into an address leaves the machine.
             self.needs.find(&word.raw, Some(Zone::Network), Rights::WRITE);
@@ -365,7 +366,9 @@ impl<'a> Judge<'a> {
             let resolved = word.literal().map(|path| self.ground.locate(&dir.join(path)).resolved);
             home.zip(resolved).is_some_and(|(home, resolved)| home.starts_with(resolved))
         };
-        if dirs.0.iter().flatten().any(|dir| holds_home(dir)) && !dirs.0.iter().flatten().any(|dir| Some(dir.as_path()) == home) {
+        if dirs.0.iter().flatten().any(|dir| holds_home(dir))
+            && !dirs.0.iter().flatten().any(|dir| Some(dir.as_path()) == home)
+        {
             self.needs.find(format!("{} and the keys below it", word.raw), Some(Zone::System), rights);
         }
     }
@@ -470,4 +473,3 @@ fn pattern_parts(word: &Word) -> Vec<(String, bool)> {
 
 /// The mode that a run of code given on the line needs at least.
 pub(super) const CODE: (Option<Zone>, Rights) = (Some(Zone::Workspace), Rights::EXECUTE);
-

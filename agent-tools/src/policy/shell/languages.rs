@@ -18,7 +18,9 @@ pub(super) fn sed(judge: &mut Judge<'_>, words: &[Word], around: &Around<'_>) {
             Some("-l") if !ended => {
                 rest.next();
             }
-            Some(text) if !ended && is_sed_flag(text) => in_place |= text == "--in-place" || text.starts_with("--in-place=") || cluster_has_i(text),
+            Some(text) if !ended && is_sed_flag(text) => {
+                in_place |= text == "--in-place" || text.starts_with("--in-place=") || cluster_has_i(text)
+            }
             _ if !ended && word.start().starts_with('-') && word.literal() != Some("-") => {
                 judge.doubt(format!("sed: its option `{}` is not known here", word.raw));
             }
@@ -39,10 +41,23 @@ pub(super) fn sed(judge: &mut Judge<'_>, words: &[Word], around: &Around<'_>) {
 }
 
 fn is_sed_flag(text: &str) -> bool {
-    let long = ["--quiet", "--silent", "--regexp-extended", "--separate", "--unbuffered", "--null-data", "--posix", "--debug", "--sandbox", "--in-place"];
+    let long = [
+        "--quiet",
+        "--silent",
+        "--regexp-extended",
+        "--separate",
+        "--unbuffered",
+        "--null-data",
+        "--posix",
+        "--debug",
+        "--sandbox",
+        "--in-place",
+    ];
     let cluster = || {
         let letters = text.strip_prefix('-').filter(|l| !l.is_empty() && !l.starts_with('-'));
-        letters.is_some_and(|l| l.chars().take_while(|c| *c != 'i').all(|c| "nErsuz".contains(c)) && !suffix(l).contains('/'))
+        letters.is_some_and(|l| {
+            l.chars().take_while(|c| *c != 'i').all(|c| "nErsuz".contains(c)) && !suffix(l).contains('/')
+        })
     };
     long.contains(&text) || text.strip_prefix("--in-place=").is_some_and(|s| !s.contains('/')) || cluster()
 }
@@ -185,7 +200,10 @@ pub(super) fn awk(judge: &mut Judge<'_>, words: &[Word], around: &Around<'_>) {
     for word in operands.iter().filter(|w| !w.start().contains('=')) {
         judge.path(word, Rights::READ, &around.dirs);
     }
-    operands.iter().filter(|w| w.start().contains('=')).for_each(|w| judge.mentions(std::slice::from_ref(w), &around.dirs));
+    operands
+        .iter()
+        .filter(|w| w.start().contains('='))
+        .for_each(|w| judge.mentions(std::slice::from_ref(w), &around.dirs));
 }
 
 /// A program that writes, reads other files or runs something is code that is not followed.
@@ -201,7 +219,8 @@ fn awk_program(judge: &mut Judge<'_>, program: &str) {
 
 /// `>` behind `print` is a redirection, elsewhere a comparison.
 fn awk_prints_to_file(bare: &str) -> bool {
-    bare.split([';', '{', '}', '\n']).any(|statement| statement.find("print").is_some_and(|at| statement[at..].contains('>')))
+    bare.split([';', '{', '}', '\n'])
+        .any(|statement| statement.find("print").is_some_and(|at| statement[at..].contains('>')))
 }
 
 /// The program without its strings and patterns.
@@ -209,7 +228,8 @@ fn awk_without_text(program: &str) -> String {
     let mut bare = String::new();
     let mut chars = program.chars();
     while let Some(c) = chars.next() {
-        let pattern = c == '/' && bare.trim_end().chars().next_back().is_none_or(|before| "(,~!&|;{}\n".contains(before));
+        let pattern =
+            c == '/' && bare.trim_end().chars().next_back().is_none_or(|before| "(,~!&|;{}\n".contains(before));
         if c != '"' && !pattern {
             bare.push(c);
             continue;

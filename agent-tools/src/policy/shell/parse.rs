@@ -191,11 +191,9 @@ fn lower_compound(node: &Raw, depth: usize) -> Result<Node, Unread> {
             body: Some(Box::new(block(body)?)),
             redirects: lower_redirects(redirects)?,
         },
-        NodeKind::ArithmeticCommand { redirects, raw_content, .. } => Node::Arithmetic {
-            texts: vec![raw_content.clone()],
-            body: None,
-            redirects: lower_redirects(redirects)?,
-        },
+        NodeKind::ArithmeticCommand { redirects, raw_content, .. } => {
+            Node::Arithmetic { texts: vec![raw_content.clone()], body: None, redirects: lower_redirects(redirects)? }
+        }
         _ => return Err("it has a construct that is not known here".into()),
     })
 }

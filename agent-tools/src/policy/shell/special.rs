@@ -19,7 +19,10 @@ pub(super) fn ordinary(name: &str) -> Option<&str> {
 }
 
 pub(super) fn is_ordinary_dir(path: &str) -> bool {
-    matches!(path.trim_end_matches('/'), "/usr/local/bin" | "/usr/bin" | "/bin" | "/usr/sbin" | "/sbin" | "/usr/local/sbin")
+    matches!(
+        path.trim_end_matches('/'),
+        "/usr/local/bin" | "/usr/bin" | "/bin" | "/usr/sbin" | "/sbin" | "/usr/local/sbin"
+    )
 }
 
 pub(super) fn find_program(name: &str) -> Option<&'static Program> {
@@ -43,26 +46,88 @@ pub(super) fn is_key_word(name: &str) -> bool {
 
 /// Variables after which words mean something else.
 pub(super) fn changes_shell(name: &str) -> bool {
-    matches!(name, "IFS" | "CDPATH" | "HOME" | "GLOBIGNORE" | "BASHOPTS" | "SHELLOPTS" | "POSIXLY_CORRECT" | "PWD" | "OLDPWD")
+    matches!(
+        name,
+        "IFS" | "CDPATH" | "HOME" | "GLOBIGNORE" | "BASHOPTS" | "SHELLOPTS" | "POSIXLY_CORRECT" | "PWD" | "OLDPWD"
+    )
 }
 
 /// Variables that name programs or code that other programs run.
 pub(super) fn names_program(name: &str) -> bool {
     const NAMES: [&str; 46] = [
-        "PATH", "BASH_ENV", "ENV", "PROMPT_COMMAND", "PS0", "PS1", "PS2", "PS4", "SHELL", "PAGER", "EDITOR", "VISUAL",
-        "BROWSER", "MANPAGER", "LESSOPEN", "LESSCLOSE", "SSH_ASKPASS", "SUDO_ASKPASS", "CC", "CXX", "LD", "AR",
-        "RUSTC", "RUSTDOC", "RUSTFLAGS", "RUSTC_WRAPPER", "RUSTC_WORKSPACE_WRAPPER", "RUSTUP_TOOLCHAIN", "MAKEFLAGS",
-        "GNUMAKEFLAGS", "MAKEFILES", "GOFLAGS", "JAVA_TOOL_OPTIONS", "JAVA_OPTS", "MAVEN_OPTS", "CLASSPATH",
-        "RUBYOPT", "RUBYLIB", "GEM_PATH", "TERMINFO", "XDG_CONFIG_HOME", "RIPGREP_CONFIG_PATH", "CURL_HOME", "WGETRC",
-        "GCONV_PATH", "HISTFILE",
+        "PATH",
+        "BASH_ENV",
+        "ENV",
+        "PROMPT_COMMAND",
+        "PS0",
+        "PS1",
+        "PS2",
+        "PS4",
+        "SHELL",
+        "PAGER",
+        "EDITOR",
+        "VISUAL",
+        "BROWSER",
+        "MANPAGER",
+        "LESSOPEN",
+        "LESSCLOSE",
+        "SSH_ASKPASS",
+        "SUDO_ASKPASS",
+        "CC",
+        "CXX",
+        "LD",
+        "AR",
+        "RUSTC",
+        "RUSTDOC",
+        "RUSTFLAGS",
+        "RUSTC_WRAPPER",
+        "RUSTC_WORKSPACE_WRAPPER",
+        "RUSTUP_TOOLCHAIN",
+        "MAKEFLAGS",
+        "GNUMAKEFLAGS",
+        "MAKEFILES",
+        "GOFLAGS",
+        "JAVA_TOOL_OPTIONS",
+        "JAVA_OPTS",
+        "MAVEN_OPTS",
+        "CLASSPATH",
+        "RUBYOPT",
+        "RUBYLIB",
+        "GEM_PATH",
+        "TERMINFO",
+        "XDG_CONFIG_HOME",
+        "RIPGREP_CONFIG_PATH",
+        "CURL_HOME",
+        "WGETRC",
+        "GCONV_PATH",
+        "HISTFILE",
     ];
     const STARTS: [&str; 12] = [
-        "LD_", "DYLD_", "GIT_", "BASH_FUNC_", "PYTHON", "PERL", "NODE_", "npm_config_", "NPM_CONFIG_", "CARGO_",
-        "GEM_HOME", "LUA_",
+        "LD_",
+        "DYLD_",
+        "GIT_",
+        "BASH_FUNC_",
+        "PYTHON",
+        "PERL",
+        "NODE_",
+        "npm_config_",
+        "NPM_CONFIG_",
+        "CARGO_",
+        "GEM_HOME",
+        "LUA_",
     ];
     const TAME: [&str; 12] = [
-        "PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE", "PYTHONIOENCODING", "PYTHONHASHSEED", "PYTHONUTF8", "NODE_ENV",
-        "CARGO_TERM_COLOR", "CARGO_INCREMENTAL", "GIT_TERMINAL_PROMPT", "GIT_AUTHOR_DATE", "GIT_COMMITTER_DATE",
+        "PYTHONUNBUFFERED",
+        "PYTHONDONTWRITEBYTECODE",
+        "PYTHONIOENCODING",
+        "PYTHONHASHSEED",
+        "PYTHONUTF8",
+        "NODE_ENV",
+        "CARGO_TERM_COLOR",
+        "CARGO_INCREMENTAL",
+        "GIT_TERMINAL_PROMPT",
+        "GIT_AUTHOR_DATE",
+        "GIT_COMMITTER_DATE",
         "CARGO_NET_OFFLINE",
     ];
     !TAME.contains(&name) && (NAMES.contains(&name) || STARTS.iter().any(|start| name.starts_with(start)))
@@ -97,7 +162,9 @@ pub(super) fn judge(which: &str, judge: &mut Judge<'_>, name: &str, words: &[Wor
 /// Questions about a file look at it; what is not known is a mere question.
 fn test(judge: &mut Judge<'_>, words: &[Word], around: &Around<'_>) {
     for pair in words.windows(2) {
-        let file = pair[0].literal().is_some_and(|op| op.len() == 2 && op.starts_with('-') && "abcdefghkprstuwxLOGSN".contains(&op[1..]));
+        let file = pair[0]
+            .literal()
+            .is_some_and(|op| op.len() == 2 && op.starts_with('-') && "abcdefghkprstuwxLOGSN".contains(&op[1..]));
         if file && pair[1].literal().is_some_and(|path| path != "]") {
             judge.path(&pair[1], Rights::READ, &around.dirs);
         }
@@ -156,13 +223,65 @@ fn find_expression(judge: &mut Judge<'_>, starts: &[Word], expression: &[Word], 
 }
 
 const FIND_VALUES: [&str; 31] = [
-    "-name", "-iname", "-path", "-ipath", "-wholename", "-iwholename", "-regex", "-iregex", "-regextype", "-type", "-xtype",
-    "-size", "-mtime", "-mmin", "-atime", "-amin", "-ctime", "-cmin", "-maxdepth", "-mindepth", "-user", "-group", "-uid",
-    "-gid", "-perm", "-links", "-inum", "-fstype", "-printf", "-lname", "-ilname",
+    "-name",
+    "-iname",
+    "-path",
+    "-ipath",
+    "-wholename",
+    "-iwholename",
+    "-regex",
+    "-iregex",
+    "-regextype",
+    "-type",
+    "-xtype",
+    "-size",
+    "-mtime",
+    "-mmin",
+    "-atime",
+    "-amin",
+    "-ctime",
+    "-cmin",
+    "-maxdepth",
+    "-mindepth",
+    "-user",
+    "-group",
+    "-uid",
+    "-gid",
+    "-perm",
+    "-links",
+    "-inum",
+    "-fstype",
+    "-printf",
+    "-lname",
+    "-ilname",
 ];
 const FIND_PLAIN: [&str; 26] = [
-    "-print", "-print0", "-ls", "-delete", "-prune", "-quit", "-depth", "-d", "-mount", "-xdev", "-follow", "-empty",
-    "-readable", "-writable", "-executable", "-true", "-false", "-o", "-or", "-a", "-and", "-not", "!", "(", ")", ",",
+    "-print",
+    "-print0",
+    "-ls",
+    "-delete",
+    "-prune",
+    "-quit",
+    "-depth",
+    "-d",
+    "-mount",
+    "-xdev",
+    "-follow",
+    "-empty",
+    "-readable",
+    "-writable",
+    "-executable",
+    "-true",
+    "-false",
+    "-o",
+    "-or",
+    "-a",
+    "-and",
+    "-not",
+    "!",
+    "(",
+    ")",
+    ",",
 ];
 
 /// The command of `-exec`, for each place that find starts at: what it finds lies there.
@@ -235,7 +354,9 @@ fn env(judge: &mut Judge<'_>, words: &[Word], around: &Around<'_>) {
                 around.dirs = dir.map_or(Dirs(None), |dir| around.dirs.enter(dir));
             }
             (_, Some((name, _))) if is_name(name) => judge.assignment(name, &word.after(name.len() + 1), &around.dirs),
-            _ if word.start().starts_with('-') => return judge.doubt(format!("env: its option `{}` is not known here", word.raw)),
+            _ if word.start().starts_with('-') => {
+                return judge.doubt(format!("env: its option `{}` is not known here", word.raw));
+            }
             _ => break,
         }
         at += 1;
@@ -277,7 +398,8 @@ fn xargs(judge: &mut Judge<'_>, words: &[Word], around: &Around<'_>) {
 /// `sh -c 'text'`, `sh file`, or a shell that runs what it reads.
 fn shell(judge: &mut Judge<'_>, words: &[Word], around: &Around<'_>) {
     let mut at = 0;
-    while let Some(text) = words.get(at).and_then(Word::literal).filter(|text| text.starts_with('-') && text.len() > 1) {
+    while let Some(text) = words.get(at).and_then(Word::literal).filter(|text| text.starts_with('-') && text.len() > 1)
+    {
         at += 1;
         match text {
             "--" => break,
@@ -320,7 +442,11 @@ fn interpreter(judge: &mut Judge<'_>, name: &str, words: &[Word], around: &Aroun
         return;
     }
     let in_place = matches!(name, "perl" | "ruby")
-        && words.iter().any(|w| w.start().starts_with('-') && !w.start().starts_with("--") && w.start()[1..].trim_start_matches(['p', 'n', 'l', 'a', '0', 'w']).starts_with('i'));
+        && words.iter().any(|w| {
+            w.start().starts_with('-')
+                && !w.start().starts_with("--")
+                && w.start()[1..].trim_start_matches(['p', 'n', 'l', 'a', '0', 'w']).starts_with('i')
+        });
     let mut given = false;
     let mut at = 0;
     while let Some(word) = words.get(at).filter(|w| w.start().starts_with('-') && w.literal() != Some("-")) {
@@ -376,7 +502,9 @@ fn push(judge: &mut Judge<'_>, words: &[Word]) {
 
 fn git_config(judge: &mut Judge<'_>, words: &[Word], around: &Around<'_>) {
     let has = |names: &[&str]| words.iter().any(|w| w.literal().is_some_and(|text| names.contains(&text)));
-    if has(&["--global", "--system", "-f", "--file", "--blob"]) || words.iter().any(|w| w.is_unknown() || w.start().starts_with("--file=")) {
+    if has(&["--global", "--system", "-f", "--file", "--blob"])
+        || words.iter().any(|w| w.is_unknown() || w.start().starts_with("--file="))
+    {
         return judge.doubt("which settings of git it is about is not known here");
     }
     let reads = has(&["--get", "--get-all", "--get-regexp", "-l", "--list", "get", "list"]);

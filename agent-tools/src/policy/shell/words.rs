@@ -79,7 +79,9 @@ impl Word {
 
     fn push(&mut self, piece: Piece) {
         match (self.pieces.last_mut(), piece) {
-            (Some(Piece::Text(old)), Piece::Text(new)) | (Some(Piece::Glob(old)), Piece::Glob(new)) => old.push_str(&new),
+            (Some(Piece::Text(old)), Piece::Text(new)) | (Some(Piece::Glob(old)), Piece::Glob(new)) => {
+                old.push_str(&new)
+            }
             (_, piece) => self.pieces.push(piece),
         }
     }
@@ -129,8 +131,20 @@ impl Variables {
 }
 
 const CHANGES_BY_ITSELF: [&str; 14] = [
-    "PWD", "OLDPWD", "RANDOM", "SRANDOM", "LINENO", "SECONDS", "EPOCHSECONDS", "EPOCHREALTIME", "REPLY", "IFS", "PATH",
-    "OPTARG", "SHLVL", "_",
+    "PWD",
+    "OLDPWD",
+    "RANDOM",
+    "SRANDOM",
+    "LINENO",
+    "SECONDS",
+    "EPOCHSECONDS",
+    "EPOCHREALTIME",
+    "REPLY",
+    "IFS",
+    "PATH",
+    "OPTARG",
+    "SHLVL",
+    "_",
 ];
 
 /// What reading words brings to light besides them.
