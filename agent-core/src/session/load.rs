@@ -75,8 +75,11 @@ fn take(loaded: &mut Loaded, results: &mut HashMap<String, ResultLine>, line: &[
     loaded.seq = loaded.seq.max(head.seq);
     match head.r#type.as_str() {
         "message" => {
-            answer_open(loaded, results);
-            loaded.messages.push(message(&serde_json::from_slice(line).ok()?)?);
+            let message = message(&serde_json::from_slice(line).ok()?)?;
+            if !matches!(message, Message::Results(_)) {
+                answer_open(loaded, results);
+            }
+            loaded.messages.push(message);
         }
         "tool_result" => {
             let result: ResultLine = serde_json::from_slice(line).ok()?;

@@ -107,7 +107,13 @@ async fn run(
         tokio::select! {
             biased;
             Some(up) = ups.recv() => serve(turn, up).await?,
-            Some(answered) = running.next() => record(turn, answers, answered).await?,
+            Some(answered) = running.next() => {
+                // What the call told before it ended comes first.
+                while let Ok(up) = ups.try_recv() {
+                    serve(turn, up).await?;
+                }
+                record(turn, answers, answered).await?;
+            }
             () = stop.cancelled(), if deadline.is_none() => deadline = Some(Instant::now() + GRACE),
             () = sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() => break,
         }
