@@ -18,10 +18,13 @@ const UNLESS_SET: &[(&str, &str)] = &[
     ("SUDO_ASKPASS", "/bin/false"),
 ];
 
+/// Terminals of the person's, where programs would ask although the command has none.
+const TERMINALS: &[&str] = &["GPG_TTY", "SSH_TTY"];
+
 /// The whole environment of a command; of two of the same name the later one counts. `may_execute`: whether programs
 /// that the workspace names may run.
 pub(super) fn variables(place: &Place, mark: &str, may_execute: bool) -> Vec<(OsString, OsString)> {
-    let mut all = place.env.clone();
+    let mut all: Vec<_> = place.env.iter().filter(|(name, _)| TERMINALS.iter().all(|t| name != t)).cloned().collect();
     let mut set = |name: &str, value: &OsStr| all.push((name.into(), value.into()));
     let missing = UNLESS_SET.iter().filter(|(name, _)| lookup(place, name).is_none());
     for (name, value) in ALWAYS.iter().chain(missing) {
@@ -74,6 +77,9 @@ mod tests {
         check(&[], &[("PAGER", "cat"), ("GIT_TERMINAL_PROMPT", "0"), ("SHLVL", "1"), ("AGENT_CALL", "s-1")]);
         check(&[("PAGER", "less"), ("X", "1")], &[("PAGER", "cat"), ("GIT_PAGER", "cat"), ("X", "1")]);
         check(&[("GIT_ASKPASS", "/mine"), ("SHLVL", "3")], &[("GIT_ASKPASS", "/mine"), ("SHLVL", "3")]);
+        let mut place = Place::new("/nowhere");
+        place.env = vec![("GPG_TTY".into(), "/dev/pts/1".into())];
+        assert!(variables(&place, "s-1", false).iter().all(|(name, _)| name != "GPG_TTY"));
         check(&[("SHLVL", "0"), ("AGENT_CALL", "o-4")], &[("SHLVL", "1"), ("AGENT_CALL", "o-4/s-1")]);
     }
 }

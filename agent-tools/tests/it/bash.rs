@@ -1,5 +1,7 @@
 //! Checks of `bash` in toolset `lean`. Numbers are those of the acceptance list; names of cases stand behind them.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests, and what they share")]
+
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -15,6 +17,8 @@ use tokio::sync::Notify;
 
 /// Far more than any call here takes, on a machine however loaded.
 const LONG: Duration = Duration::from_secs(60);
+/// Tells what answers from what waits for its children: they sleep for longer.
+const SOON: Duration = Duration::from_secs(10);
 
 /// A session in a directory of its own.
 struct Session {
@@ -61,7 +65,7 @@ impl Session {
     }
 
     async fn run(&self, command: &str) -> ToolOutput {
-        let arguments = serde_json::json!({ "command": command }).to_string();
+        let arguments = serde_json::json!({ "command": own(command) }).to_string();
         dispatch(&self.tools, &Call::new("1", "bash", arguments), &self.cx).await
     }
 
@@ -85,21 +89,31 @@ async fn timed<T>(work: impl Future<Output = T>) -> (T, Duration) {
     (work.await, begun.elapsed())
 }
 
+/// The text with the number of this process for `PID`, so that tests that run elsewhere do not count.
+fn own(text: &str) -> String {
+    text.replace("PID", &std::process::id().to_string())
+}
+
 /// How many processes have this in their command line.
 fn processes(marker: &str) -> usize {
+    let marker = &own(marker);
     let lines = fs::read_dir("/proc").unwrap().filter_map(|e| fs::read(e.ok()?.path().join("cmdline")).ok());
     lines.filter(|line| String::from_utf8_lossy(line).replace('\0', " ").contains(marker)).count()
 }
 
-/// A killed process takes a moment to go.
-async fn gone(marker: &str) {
-    for _ in 0..300 {
-        if processes(marker) == 0 {
+/// Waits for what takes a moment: a child that starts, a killed process that goes.
+async fn until(what: &str, holds: impl Fn() -> bool) {
+    for _ in 0..1000 {
+        if holds() {
             return;
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    panic!("a process is left: {marker}");
+    panic!("not in time: {what}");
+}
+
+async fn gone(marker: &str) {
+    until(&format!("{marker} is gone"), || processes(marker) == 0).await;
 }
 
 /// Children of this process that ended and were not taken note of.
@@ -180,44 +194,44 @@ async fn check_020_023_025_nothing_carries_over_and_sessions_have_places_of_thei
 #[tokio::test]
 async fn check_026_at_the_limit_the_output_so_far_is_kept() {
     let session = Session::with(Duration::from_secs(1), 10_000);
-    let (output, took) = timed(session.run("echo start; sleep 41.26")).await;
+    let (output, took) = timed(session.run("echo start; sleep 41.PID26")).await;
     assert_eq!(output.text(), "start\n[error: 1s timeout exceeded]");
     assert_eq!((output.status, exit(&output).timed_out, exit(&output).exit_code), (Status::Failed, true, None));
-    assert!((Duration::from_secs(1)..Duration::from_secs(4)).contains(&took), "{took:?}");
-    gone("sleep 41.26").await;
+    assert!((Duration::from_secs(1)..SOON).contains(&took), "{took:?}");
+    gone("sleep 41.PID26").await;
 }
 
 #[tokio::test]
 async fn check_028_what_ignores_the_request_to_end_is_killed() {
     let session = Session::with(Duration::from_millis(500), 10_000);
-    let (output, took) = timed(session.run("trap '' TERM; (trap '' TERM; sleep 300.28) & sleep 300.28")).await;
+    let (output, took) = timed(session.run("trap '' TERM; (trap '' TERM; sleep 300.PID28) & sleep 300.PID28")).await;
     assert_eq!(output.text(), "[error: 0.5s timeout exceeded]");
-    assert!(took < Duration::from_millis(3500), "{took:?}");
-    gone("sleep 300.28").await;
+    assert!(took < SOON, "{took:?}");
+    gone("sleep 300.PID28").await;
 }
 
 #[tokio::test]
 async fn what_is_told_to_end_may_say_a_last_word() {
     let session = Session::with(Duration::from_millis(500), 10_000);
-    let output = session.run("trap 'echo bye; exit' TERM; echo hello; sleep 30.51 & wait").await;
+    let output = session.run("trap 'echo bye; exit' TERM; echo hello; sleep 30.PID51 & wait").await;
     assert_eq!(output.text(), "hello\nbye\n[error: 0.5s timeout exceeded]");
-    gone("sleep 30.51").await;
+    gone("sleep 30.PID51").await;
 }
 
 /// bash-002, bash-004, and what has left the group.
 #[tokio::test]
 async fn grandchildren_pipelines_and_those_who_left_the_group_end_at_the_limit() {
-    let session = Session::with(Duration::from_millis(500), 10_000);
+    let session = Session::with(Duration::from_millis(300), 10_000);
     for (command, marker) in [
-        ("bash -c 'bash -c \"sleep 98.7602\" & bash -c \"sleep 98.7603\"; :' ; :", "sleep 98.760"),
-        ("yes marker98761 | grep -v nothing98761 > /dev/null", "98761"),
-        ("setsid sleep 97.11 & sleep 97.12", "sleep 97.1"),
-        ("setsid bash -c 'trap \"\" TERM; sleep 96.11; sleep 96.12' & sleep 96.13", "sleep 96.1"),
-        ("kill -STOP $$; echo 95.11", "echo 95.11"),
+        ("bash -c 'bash -c \"sleep 98.PID7602\" & bash -c \"sleep 98.PID7603\"; :' ; :", "sleep 98.PID760"),
+        ("yes markerPID98761 | grep -v nothingPID98761 > /dev/null", "PID98761"),
+        ("setsid sleep 97.PID11 & sleep 97.PID12", "sleep 97.PID1"),
+        ("setsid bash -c 'trap \"\" TERM; sleep 96.PID11; sleep 96.PID12' & sleep 96.PID13", "sleep 96.PID1"),
+        ("kill -STOP $$; echo 95.PID11", "echo 95.PID11"),
     ] {
         let (output, took) = timed(session.run(command)).await;
-        assert!(output.text().ends_with("[error: 0.5s timeout exceeded]"), "{command}: {}", output.text());
-        assert!(took < Duration::from_millis(3500), "{command}: {took:?}");
+        assert!(output.text().ends_with("[error: 0.3s timeout exceeded]"), "{command}: {}", output.text());
+        assert!(took < SOON, "{command}: {took:?}");
         gone(marker).await;
     }
 }
@@ -226,53 +240,44 @@ async fn grandchildren_pipelines_and_those_who_left_the_group_end_at_the_limit()
 async fn check_029_background_children_are_not_waited_for() {
     let session = Session::new();
     for command in [
-        "sleep 60.29 & echo started",
-        "nohup sleep 60.29 >/dev/null & disown; echo started",
-        "setsid sleep 60.29 & echo started",
-        "(sleep 60.29; echo late) & echo started",
+        "sleep 60.PID29 & echo started",
+        "nohup sleep 60.PID29 >/dev/null & disown; echo started",
+        "setsid sleep 60.PID29 & echo started",
+        "(sleep 60.PID29; echo late) & echo started",
     ] {
         let (output, took) = timed(session.run(command)).await;
         assert_eq!(output.text(), "started\n", "{command}");
-        assert!(took < Duration::from_secs(2), "{command}: {took:?}");
+        assert!(took < SOON, "{command}: {took:?}");
     }
-    // Half of the table starts a subshell besides; all four sleep on.
-    assert!(processes("sleep 60.29") >= 4, "they go on");
+    until("they go on", || processes("sleep 60.PID29") >= 4).await;
     drop(session);
-    gone("sleep 60.29").await;
+    gone("sleep 60.PID29").await;
 }
 
 /// bash-012.
 #[tokio::test]
 async fn the_end_of_the_session_ends_what_was_left_and_nothing_else() {
     let (one, two) = (Session::new(), Session::new());
-    one.run("sleep 61.01 >/dev/null 2>&1 & setsid sleep 61.02 >/dev/null 2>&1 & env -i sleep 61.03 & echo ok").await;
-    two.run("sleep 61.04 & setsid sleep 61.05 & echo ok").await;
-    assert_eq!(["61.01", "61.02", "61.03", "61.04", "61.05"].map(processes), [1; 5]);
+    one.run("sleep 61.PID01 >/dev/null 2>&1 & setsid sleep 61.PID02 >/dev/null 2>&1 & env -i sleep 61.PID03 & echo ok")
+        .await;
+    two.run("sleep 61.PID04 & setsid sleep 61.PID05 & echo ok").await;
+    let all = ["61.PID01", "61.PID02", "61.PID03", "61.PID04", "61.PID05"];
+    until("each runs", || all.map(processes) == [1; 5]).await;
     one.cx.jobs.end_all();
-    gone("61.01").await;
-    gone("61.02").await;
-    gone("61.03").await;
-    assert_eq!(["61.04", "61.05"].map(processes), [1; 2]);
+    gone("61.PID01").await;
+    gone("61.PID02").await;
+    gone("61.PID03").await;
+    assert_eq!(["61.PID04", "61.PID05"].map(processes), [1; 2]);
     drop(two);
-    gone("61.04").await;
-    gone("61.05").await;
+    gone("61.PID04").await;
+    gone("61.PID05").await;
 }
 
 #[tokio::test]
 async fn a_server_in_the_background_may_go_on_printing() {
     let session = Session::new();
-    let talk =
-        "(for i in 1 2 3 4 5 6 7 8 9 10 11 12; do head -c 200000 /dev/zero; sleep 0.05; done; touch said) & echo up";
-    assert_eq!(
-        session
-            .run(talk)
-            .await
-            .text()
-            .trim_matches('\0')
-            .trim_end_matches("[output truncated to 10000 characters]")
-            .trim_matches(['\0', '\n']),
-        "up"
-    );
+    let talk = "for i in $(seq 12); do head -c 200000 /dev/zero; sleep 0.05; done; touch said";
+    assert!(session.run(&format!("echo up; ({talk}) &")).await.text().starts_with("up\n"));
     session.check("for i in $(seq 100); do test -e said && break; sleep 0.05; done; ls", "said").await;
 }
 
@@ -427,16 +432,10 @@ async fn ended_children_do_not_stay() {
     for _ in 0..50 {
         session.run("sleep 0 & true").await;
     }
-    session.run("sleep 62.52").await;
-    drop(tokio::time::timeout(Duration::from_millis(20), session.run("sleep 62.52")).await);
-    // Other tests run beside this one: what matters is that none stays.
-    for _ in 0..200 {
-        if zombies() == 0 {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    panic!("{} zombies", zombies());
+    session.run("sleep 62.PID52").await;
+    drop(tokio::time::timeout(Duration::from_millis(20), session.run("sleep 62.PID52")).await);
+    // Other tests run beside this one and have children that just ended: what matters is that none stays.
+    until("no zombies", || zombies() == 0).await;
 }
 
 /// Says stop when it is told to, and keeps what it is told.
@@ -461,48 +460,48 @@ impl Host for Watching {
 async fn a_cancelled_command_is_ended_with_all_it_started() {
     let host = Arc::new(Watching::default());
     let session = Session::new().host(Arc::clone(&host) as Arc<dyn Host>);
-    let command = "echo begun; setsid sleep 63.01 & (trap '' TERM; sleep 63.02; :) & sleep 63.03";
+    let command = "echo begun; setsid sleep 63.PID01 & (trap '' TERM; sleep 63.PID02; :) & sleep 63.PID03";
     let stop = async {
-        while host.told.lock().unwrap().is_empty() || processes("sleep 63.0") < 4 {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        until("all run", || !host.told.lock().unwrap().is_empty() && processes("sleep 63.PID0") >= 4).await;
         host.stop.notify_one();
         Instant::now()
     };
     let (output, stopped) = tokio::join!(session.run(command), stop);
-    assert!(stopped.elapsed() < Duration::from_secs(2), "{:?}", stopped.elapsed());
+    assert!(stopped.elapsed() < SOON, "{:?}", stopped.elapsed());
     assert_eq!(output.text(), "begun\n[error: cancelled by the user]");
     assert_eq!((output.status, exit(&output).timed_out), (Status::Failed, false));
-    gone("sleep 63.0").await;
+    gone("sleep 63.PID0").await;
 }
 
 #[tokio::test]
 async fn a_dropped_call_leaves_nothing() {
     let session = Session::new();
-    let command = "setsid sleep 64.01 & (trap '' TERM; sleep 64.02; :) & touch up; sleep 64.03";
+    let command = "setsid sleep 64.PID01 & (trap '' TERM; sleep 64.PID02; :) & touch up; sleep 64.PID03";
     let up = async {
-        while !session.path().join("up").exists() || processes("sleep 64.0") < 3 {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        until("all run", || session.path().join("up").exists() && processes("sleep 64.PID0") >= 4).await;
     };
     tokio::select! { _ = session.run(command) => panic!("ended"), () = up => {} }
-    gone("sleep 64.0").await;
+    gone("sleep 64.PID0").await;
 }
 
 #[tokio::test]
 async fn progress_is_told_in_time_and_not_too_often() {
     let host = Arc::new(Watching::default());
     let session = Session::new().host(Arc::clone(&host) as Arc<dyn Host>);
-    let (_, took) = timed(session.run(
-        "yes é | head -c 3000; for i in $(seq 40); do echo line $i; sleep 0.01; done; sleep 0.3; echo end; sleep 0.3",
-    ))
-    .await;
+    let command = "yes é | head -c 3000; for i in $(seq 40); do echo line $i; sleep 0.01; done; echo quiet; \
+        until test -e seen; do sleep 0.02; done; echo end";
+    let see = async {
+        // The last of a burst is told while nothing more comes.
+        let quiet = |(_, tail): &(Instant, String)| tail.ends_with("quiet\n");
+        until("it is told", || host.told.lock().unwrap().iter().any(quiet)).await;
+        fs::write(session.path().join("seen"), "").unwrap();
+    };
+    let ((output, took), ()) = tokio::join!(timed(session.run(command)), see);
+    assert!(output.text().ends_with("end\n"));
     let told = host.told.lock().unwrap();
     assert!(told.windows(2).all(|pair| pair[1].0 - pair[0].0 >= Duration::from_millis(195)), "more than five a second");
     assert!(told.len() as u128 <= 2 + took.as_millis() / 200, "{}", told.len());
     assert!(told.iter().all(|(_, tail)| tail.len() <= 2048 && !tail.contains('\u{fffd}')));
-    assert!(told.iter().any(|(_, tail)| tail.ends_with("line 40\n")), "the last of a burst is told while it is quiet");
-    assert!(told.last().unwrap().1.ends_with("end\n"));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -525,60 +524,67 @@ async fn calls_at_the_same_time_do_not_mix() {
 fn jobs_end_outside_of_a_runtime_too() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let session = Session::new();
-    runtime.block_on(session.run("sleep 65.01 & setsid sleep 65.02 & echo ok"));
+    runtime.block_on(session.run("sleep 65.PID01 & setsid sleep 65.PID02 & echo ok"));
     let jobs: Arc<Jobs> = Arc::clone(&session.cx.jobs);
     drop((runtime, session));
-    assert_eq!(processes("sleep 65.0"), 2);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(until("both run", || processes("sleep 65.PID0") == 2));
     drop(jobs);
-    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(gone("sleep 65.0"));
+    runtime.block_on(gone("sleep 65.PID0"));
 }
 
 mod git {
     use super::*;
 
     const SETUP: &str = "git init -q . && git config user.email a@b.c && git config user.name n && echo 1 > a && \
-        git add a && git commit -qm one && echo 2 > a && \
-        printf '#!/bin/sh\\ntouch ran-by-git\\ncat\\n' > evil.sh && chmod +x evil.sh && echo '* filter=x diff=x' > .gitattributes";
+        git add a && git commit -qm one && echo 2 > a && echo '* filter=x diff=x' > .gitattributes && \
+        printf '#!/bin/sh\\ntouch ran-by-git\\ncat\\n' > evil.sh && chmod +x evil.sh && mkdir h && cp evil.sh h/post-index-change";
+
+    /// A setting of the repository, and a command that only reads but starts what is set.
+    const PROGRAMS: &[(&str, &str)] = &[
+        ("core.fsmonitor ./evil.sh", "git status --short"),
+        ("core.hooksPath h", "touch a; git status --short"),
+        ("filter.x.clean ./evil.sh", "git diff"),
+        ("filter.x.process ./evil.sh", "git diff"),
+        ("diff.x.textconv ./evil.sh", "git diff"),
+        ("diff.x.command ./evil.sh", "git diff"),
+        ("diff.external ./evil.sh", "git diff"),
+        ("include.path ../more", "git diff"),
+    ];
+
+    async fn run(setting: &str, command: &str, mode: &str) -> (ToolOutput, bool) {
+        let session = Session::new();
+        let more = "printf '[filter \"x\"] clean = ./evil.sh' > more";
+        session.check(&format!("{SETUP} && {more} && git config {setting}"), "").await;
+        let session = session.policy(Gate::new(mode.parse().unwrap(), Permissions::Auto));
+        let output = session.run(command).await;
+        let ran = session.path().join("ran-by-git").exists();
+        (output, ran)
+    }
 
     /// policy-116: a repository names programs; without the right to execute they do not run.
     #[tokio::test]
     async fn programs_named_by_the_repository_need_the_right_to_execute() {
-        for (setting, command) in [
-            ("core.fsmonitor", "git status --short"),
-            ("core.hooksPath", "git status --short"),
-            ("filter.x.clean", "touch a; git status --short; git diff"),
-            ("filter.x.process", "touch a; git status --short"),
-            ("diff.x.textconv", "git diff"),
-            ("diff.x.command", "git diff"),
-            ("diff.external", "git diff"),
-            ("core.pager", "git -p diff"),
-        ] {
-            let session = Session::new();
-            session.check(&format!("{SETUP} && git config {setting} ./evil.sh"), "").await;
-            let ran = |s: &Session| s.path().join("ran-by-git").exists();
-            let session = session.policy(Gate::new("0446".parse().unwrap(), Permissions::Auto));
-            let output = session.run(command).await;
-            assert_eq!((exit(&output).exit_code, ran(&session)), (Some(0), false), "{setting}: {}", output.text());
-            assert!(
-                output.text().contains(if command.ends_with("diff") { "+2" } else { " a\n" }),
-                "{setting}: {}",
-                output.text()
-            );
+        for (setting, command) in PROGRAMS {
+            let (output, ran) = run(setting, command, "0446").await;
+            assert_eq!((exit(&output).exit_code, ran), (Some(0), false), "{setting}: {}", output.text());
+            let shown = if command.ends_with("diff") { "\n+2\n" } else { " M a\n" };
+            assert!(output.text().contains(shown), "{setting}: {}", output.text());
         }
     }
 
     #[tokio::test]
     async fn with_the_right_to_execute_they_run() {
-        let session = Session::new();
-        session.check(&format!("{SETUP} && git config diff.external ./evil.sh"), "").await;
-        session.run("git diff < /dev/null").await;
-        assert!(session.path().join("ran-by-git").exists());
+        for (setting, command) in PROGRAMS {
+            let (output, ran) = run(setting, command, "0467").await;
+            assert!(ran, "{setting}: {}", output.text());
+        }
     }
 
     /// bash-017.
     #[tokio::test]
     async fn no_pager_and_no_editor_waits() {
-        let session = Session::new().env(&[("GIT_PAGER", "less"), ("PAGER", "less"), ("EDITOR", "sleep 66.17 #")]);
+        let session = Session::new().env(&[("GIT_PAGER", "less"), ("PAGER", "less"), ("EDITOR", "sleep 66.PID17 #")]);
         let command = format!(
             "{SETUP} && git --paginate log --oneline | wc -l; git commit -qa --amend; git log -1 --format=%s; echo end"
         );
@@ -603,7 +609,7 @@ mod git {
             format!("git -c credential.helper= -c http.proxy= clone -q http://127.0.0.1:{port}/x.git; echo rc=$?");
         let (output, took) = timed(session.env(&[("no_proxy", "*")]).run(&command)).await;
         assert!(output.text().ends_with("rc=128\n"), "{}", output.text());
-        assert!(took < Duration::from_secs(15));
+        assert!(took < SOON);
         refuse.join().unwrap();
     }
 }
