@@ -38,6 +38,9 @@ pub struct ProviderEntry {
     pub base_url: &'static str,
     /// The model that is taken where none is named.
     pub model: &'static str,
+    /// It counts the limit of an answer as if all of it came, against credit or rate.
+    #[serde(default)]
+    pub counts_limit: bool,
 }
 
 /// A form of interface.
@@ -75,11 +78,13 @@ pub fn provider(name: &str) -> Option<&'static ProviderEntry> {
 }
 
 /// A model with what is known of its limits; else 200,000 tokens, and the server decides how long an answer may be.
-pub fn model(provider: &str, name: &str) -> Model {
-    let mut model = Model::new(provider, name);
+/// So it does where it counts a limit as if it were used.
+pub fn model(provider_name: &str, name: &str) -> Model {
+    let mut model = Model::new(provider_name, name);
     if let Some(family) = family(name) {
         model.context = family.context;
-        model.max_output = family.output;
+        let counted = provider(provider_name).is_some_and(|p| p.counts_limit);
+        model.max_output = family.output.filter(|_| !counted);
     }
     model
 }
@@ -144,6 +149,8 @@ mod tests {
             assert_eq!((model.context, model.max_output), (context, output), "{name}");
             assert_eq!((model.provider.as_str(), model.name.as_str()), ("p", name));
         }
+        let counted = model("openrouter", "anthropic/claude-sonnet-5.5");
+        assert_eq!((counted.context, counted.max_output), (1_000_000, None));
     }
 
     #[test]

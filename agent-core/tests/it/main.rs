@@ -1,5 +1,10 @@
-//! Tests over the public interface of the crate.
+//! The crate from outside: over real sockets, files and commands.
+
+// `cfg(test)` always holds here; it tells clippy that all of this is test code.
+#![cfg(test)]
 
 mod discover;
+mod fake_server;
+mod providers;
 mod settings;
 mod turns;

@@ -254,12 +254,12 @@ mod tests {
     }
 
     /// Compares the messages, the marks of the cache left out.
-    fn check(messages: &[Message], expect: Value) {
+    fn check(messages: &[Message], expect: &Value) {
         let mut sent = body(&Request::new("s", messages, &[]))["messages"].take();
         for block in sent.as_array_mut().unwrap().iter_mut().flat_map(|m| m["content"].as_array_mut().unwrap()) {
             block.as_object_mut().unwrap().remove("cache_control");
         }
-        assert_eq!(sent, expect);
+        assert_eq!(sent, *expect);
     }
 
     #[test]
@@ -272,7 +272,7 @@ mod tests {
                 Message::Results(vec![result("f:1", false, "ok"), result("2", true, "")]),
                 Message::user("and"),
             ],
-            json!([
+            &json!([
                 {"role": "user", "content": [
                     {"type": "text", "text": "go"},
                     {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AA"}},
@@ -296,7 +296,7 @@ mod tests {
         for blocks in [vec![], vec![Block::text("")], vec![thought()], vec![thought(), Block::text(" ")]] {
             check(
                 &[Message::user("a"), Message::Assistant(blocks), Message::user("b")],
-                json!([{"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}]),
+                &json!([{"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}]),
             );
         }
     }

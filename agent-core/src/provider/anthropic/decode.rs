@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::value::to_raw_value;
 use serde_json::{Map, Value};
 
-use super::super::http::wire::{Ids, Text, is_damaged, tokens};
+use super::super::http::wire::{Ids, Text, is_damaged, read, tokens};
 use super::super::http::{Asking, Decode, Outbox};
 use super::super::sse::Event;
 use super::super::{Delta, ErrorKind, ProviderError, Request, Stop, Usage};
@@ -99,7 +99,7 @@ pub(super) struct Decoder {
 impl Decode for Decoder {
     fn event(&mut self, event: Event<'_>, out: &mut Outbox) -> Result<(), ProviderError> {
         let data = event.data.trim();
-        let told: Told = match serde_json::from_str(data) {
+        let told: Told = match read(data) {
             Ok(told) => told,
             Err(_) if event.name == "error" => return Err(self.asking.reported(&Value::from(data))),
             Err(_) if !is_damaged(data) => return Ok(()),

@@ -40,8 +40,15 @@ const TOO_LONG: &[&str] = &[
 const NO_CREDIT: &[&str] =
     &["insufficient_quota", "insufficient balance", "credit balance", "exceeded your current quota", "billing"];
 
-const WRONG_KEY: &[&str] =
-    &["invalid_api_key", "api key not valid", "invalid api key", "authentication", "unauthorized", "permission_denied"];
+const WRONG_KEY: &[&str] = &[
+    "invalid_api_key",
+    "api key not valid",
+    "invalid api key",
+    "authentication",
+    "unauthorized",
+    "permission_denied",
+    "permission_error",
+];
 
 /// What a request is about, for messages.
 #[derive(Debug)]
@@ -184,16 +191,16 @@ fn kind_of(status: u16, body: &str) -> ErrorKind {
 /// The kind of an error without a status. Where nothing is known the request was good, so it may do better later.
 fn kind_by_words(text: &str) -> ErrorKind {
     let words = lowercase(text);
-    let any = |list| any(&words, list);
-    match () {
-        () if any(TOO_LONG) => ErrorKind::TooLong,
-        () if any(NO_CREDIT) || any(WRONG_KEY) || any(&["permission_error"]) => ErrorKind::Auth,
-        () if any(&["rate_limit", "rate limit", "too many requests", "resource_exhausted"]) => ErrorKind::RateLimited,
-        () if any(&["overloaded", "server_error", "api_error", "timeout", "timed out"]) => ErrorKind::Server,
-        () if any(&["not_found", "model not found", "does not exist"]) => ErrorKind::NotFound,
-        () if any(&["invalid_request", "invalid_argument", "bad_request"]) => ErrorKind::Invalid,
-        () => ErrorKind::Server,
-    }
+    let table = [
+        (TOO_LONG, ErrorKind::TooLong),
+        (NO_CREDIT, ErrorKind::Auth),
+        (WRONG_KEY, ErrorKind::Auth),
+        (&["rate_limit", "rate limit", "too many requests", "resource_exhausted"], ErrorKind::RateLimited),
+        (&["overloaded", "server_error", "api_error", "timeout", "timed out"], ErrorKind::Server),
+        (&["not_found", "model not found", "does not exist"], ErrorKind::NotFound),
+        (&["invalid_request", "invalid_argument", "bad_request"], ErrorKind::Invalid),
+    ];
+    table.iter().find(|(list, _)| any(&words, list)).map_or(ErrorKind::Server, |(_, kind)| *kind)
 }
 
 fn any(words: &str, list: &[&str]) -> bool {

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fmt;
 
-use serde::de::{IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeOwned, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
@@ -32,6 +32,39 @@ pub(in super::super) fn object(arguments: &str) -> &str {
 pub(in super::super) fn is_damaged(data: &str) -> bool {
     let inner = data.trim_start().strip_prefix('{').map(str::trim_start);
     inner.is_some_and(|rest| rest.is_empty() || rest.starts_with(['"', '}']))
+}
+
+/// Reads an event. Halves of surrogate pairs, which some servers send, are replaced first: JSON has no such text.
+///
+/// # Errors
+/// The data is no JSON of this form.
+pub(in super::super) fn read<T: DeserializeOwned>(data: &str) -> Result<T, serde_json::Error> {
+    serde_json::from_str(data).or_else(|e| match without_half_pairs(data) {
+        Some(mended) => serde_json::from_str(&mended),
+        None => Err(e),
+    })
+}
+
+/// The data with each escaped half of a surrogate pair replaced; none where there was none.
+fn without_half_pairs(data: &str) -> Option<String> {
+    let unit = |at: usize| data.get(at..at + 6)?.strip_prefix("\\u").and_then(|h| u16::from_str_radix(h, 16).ok());
+    let (mut mended, mut kept, mut at) = (String::new(), 0, 0);
+    while let Some(found) = data[at..].find('\\') {
+        let escape = at + found;
+        at = match unit(escape) {
+            Some(0xD800..=0xDBFF) if matches!(unit(escape + 6), Some(0xDC00..=0xDFFF)) => escape + 12,
+            Some(0xD800..=0xDFFF) => {
+                mended.push_str(&data[kept..escape]);
+                mended.push('\u{fffd}');
+                kept = escape + 6;
+                kept
+            }
+            Some(_) => escape + 6,
+            // Another escape: a letter, or a backslash that must not be taken for the beginning of one.
+            None => escape + 1 + data[escape + 1..].chars().next().map_or(0, char::len_utf8),
+        };
+    }
+    (kept > 0).then(|| mended + &data[kept..])
 }
 
 /// A number of tokens; nothing where it is missing or no number.
@@ -165,6 +198,23 @@ mod tests {
             ("{}}", true),
         ] {
             assert_eq!(is_damaged(data), damaged, "{data}");
+        }
+    }
+
+    #[test]
+    fn half_pairs_are_replaced_and_nothing_else() {
+        for (data, expect) in [
+            (r#""a\ud83db""#, "a\u{fffd}b"),
+            (r#""\ude00""#, "\u{fffd}"),
+            (r#""\ud83d\ud83d\ude00""#, "\u{fffd}😀"),
+            (r#""\\ud83d \ud83d\n""#, "\\ud83d \u{fffd}\n"),
+            (r#""\u00e9é\ud83d""#, "éé\u{fffd}"),
+            (r#""whole \ud83d\ude00""#, "whole 😀"),
+        ] {
+            assert_eq!(read::<String>(data).unwrap(), expect, "{data}");
+        }
+        for data in [r#""\ud83d"#, r#""\"#, r#""\é"#, r#""\u"#, r#""\ud8é"#] {
+            assert!(read::<String>(data).is_err(), "{data}");
         }
     }
 

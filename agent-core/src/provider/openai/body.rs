@@ -324,16 +324,16 @@ mod tests {
         serde_json::to_value(Body::new(&model, &Request::new("sys", messages, &[]), &origin, false)).unwrap()
     }
 
-    fn check(messages: &[Message], expect: Value) {
+    fn check(messages: &[Message], expect: &Value) {
         assert_eq!(body(messages)["messages"].as_array().unwrap()[1..], *expect.as_array().unwrap());
     }
 
     #[test]
     fn messages_are_written_as_servers_take_them() {
-        check(&[Message::user("hi")], json!([{"role": "user", "content": "hi"}]));
+        check(&[Message::user("hi")], &json!([{"role": "user", "content": "hi"}]));
         check(
             &[Message::User(vec![Part::text("look"), picture()])],
-            json!([{"role": "user", "content": [
+            &json!([{"role": "user", "content": [
                 {"type": "text", "text": "look"},
                 {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}},
             ]}]),
@@ -347,7 +347,7 @@ mod tests {
                 ]),
                 result("1", vec![Part::text("a\n"), picture()]),
             ],
-            json!([
+            &json!([
                 {"role": "assistant", "content": "on it", "tool_calls": [
                     {"id": "1", "type": "function", "function": {"name": "bash", "arguments": "{\"command\": \"ls\"}"}},
                     {"id": "2", "type": "function", "function": {"name": "bash", "arguments": "{}"}},
@@ -365,11 +365,11 @@ mod tests {
     fn an_answer_without_words_and_calls_is_not_sent() {
         let reasoned = || opaque("m", r#"{"reasoning_content":"hm"}"#);
         for blocks in [vec![], vec![Block::text("")], vec![reasoned()], vec![reasoned(), Block::text("")]] {
-            check(&[Message::Assistant(blocks)], json!([]));
+            check(&[Message::Assistant(blocks)], &json!([]));
         }
         check(
             &[Message::Assistant(vec![call("1", "")])],
-            json!([{"role": "assistant", "content": null, "tool_calls": [
+            &json!([{"role": "assistant", "content": null, "tool_calls": [
             {"id": "1", "type": "function", "function": {"name": "bash", "arguments": "{}"}}]}]),
         );
     }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::super::http::wire::{Ids, Text, is_damaged, object, tokens};
+use super::super::http::wire::{Ids, Text, is_damaged, object, read, tokens};
 use super::super::http::{Asking, Decode, Outbox};
 use super::super::sse::Event;
 use super::super::{Delta, ErrorKind, ProviderError, Request, Stop, Usage};
@@ -111,7 +111,7 @@ impl Decode for Decoder {
         if event.name == "error" {
             return Err(self.reported(data));
         }
-        let chunk: Chunk = match serde_json::from_str(data) {
+        let chunk: Chunk = match read(data) {
             Ok(chunk) => chunk,
             Err(_) if !is_damaged(data) => return Ok(()),
             Err(e) => return Err(self.asking.cut(&format!("an event of the answer cannot be read ({e})"))),
