@@ -26,8 +26,9 @@ impl Anthropic {
     /// A model at an endpoint. Nothing is connected before the first request.
     pub fn new(model: Model, endpoint: Endpoint) -> Self {
         let url = url(&endpoint.base_url);
-        let origin = Origin { provider: "anthropic".into(), model: model.name.clone(), endpoint: url.clone() };
         let server = Server::new(endpoint, url, &model.name);
+        let endpoint = server.asking().url().to_owned();
+        let origin = Origin { provider: "anthropic".into(), model: model.name.clone(), endpoint };
         Self { model, origin: Arc::new(origin), server }
     }
 }

@@ -26,9 +26,10 @@ impl OpenAi {
     /// A model at an endpoint. Nothing is connected before the first request.
     pub fn new(model: Model, endpoint: Endpoint) -> Self {
         let url = url(&endpoint.base_url);
-        let origin = Origin { provider: "openai".into(), model: model.name.clone(), endpoint: url.clone() };
         let new_limit = ["://api.openai.com", ".openai.azure.com"].iter().any(|host| url.contains(host));
         let server = Server::new(endpoint, url, &model.name);
+        let endpoint = server.asking().url().to_owned();
+        let origin = Origin { provider: "openai".into(), model: model.name.clone(), endpoint };
         Self { model, origin: Arc::new(origin), server, new_limit }
     }
 }

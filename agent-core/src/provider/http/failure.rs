@@ -76,6 +76,11 @@ impl Asking {
         }
     }
 
+    /// The address, without what may be secret in it.
+    pub(in super::super) fn url(&self) -> &str {
+        &self.url
+    }
+
     /// An error of this kind, with the hint that goes with it.
     pub(in super::super) fn error(&self, kind: ErrorKind, why: &str) -> ProviderError {
         let why = clip(&self.masked(why));
@@ -384,6 +389,11 @@ mod tests {
             let error: Value = serde_json::from_str(error).unwrap();
             assert_eq!(asking().reported(&error).kind, kind, "{error}");
         }
+    }
+
+    #[test]
+    fn addresses_are_shown_without_their_secrets() {
+        assert_eq!(asking().url(), "http://h/v1");
     }
 
     #[test]
