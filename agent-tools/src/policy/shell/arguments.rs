@@ -10,8 +10,6 @@ pub(super) struct Arguments<'a> {
     /// Values of options, with what they are.
     pub(super) values: Vec<(Kind, Word)>,
     pub(super) effects: Vec<&'static Effects>,
-    /// The names of the options that were given, as the table spells them.
-    pub(super) options: Vec<&'static str>,
     /// The words that are a command of their own: a wrapped one, or a subcommand with all behind it.
     pub(super) rest: &'a [Word],
     /// Why the options cannot be judged.
@@ -45,10 +43,6 @@ pub(super) fn take<'a>(program: &'static Program, words: &'a [Word]) -> Argument
 }
 
 impl<'a> Arguments<'a> {
-    pub(super) fn has(&self, option: &str) -> bool {
-        self.options.contains(&option)
-    }
-
     fn doubt(&mut self, why: String) {
         self.unsure.get_or_insert(why);
     }
@@ -84,10 +78,10 @@ impl<'a> Arguments<'a> {
         let name =
             if program.single { name.strip_prefix('-').filter(|n| n.starts_with('-')).unwrap_or(name) } else { name };
         match (find_long(program, name), glued) {
-            (Some((name, choice)), Some(value)) => self.choose(name, choice, Some(value)),
-            (Some((name, choice)), None) if choice.value.is_none() || choice.glued => self.choose(name, choice, None),
-            (Some((name, choice)), None) => {
-                self.choose(name, choice, next.cloned());
+            (Some(choice), Some(value)) => self.choose(choice, Some(value)),
+            (Some(choice), None) if choice.value.is_none() || choice.glued => self.choose(choice, None),
+            (Some(choice), None) => {
+                self.choose(choice, next.cloned());
                 return 1;
             }
             (None, value) if program.any => self.values.extend(value.map(|v| (Kind::Mention, v))),
@@ -102,21 +96,21 @@ impl<'a> Arguments<'a> {
             let name = &cluster[at..at + letter.len_utf8()];
             let known = program.options.iter().find(|(known, _)| known.strip_prefix('-') == Some(name));
             let rest = word.after(at + letter.len_utf8());
-            let Some((name, choice)) = known else {
+            let Some((_, choice)) = known else {
                 if !program.any {
                     self.doubt(format!("its option `-{name}` is not known here"));
                 }
                 continue;
             };
             if choice.value.is_none() {
-                self.choose(name, choice, None);
+                self.choose(choice, None);
             } else if !rest.pieces.is_empty() {
-                self.choose(name, choice, Some(rest));
+                self.choose(choice, Some(rest));
                 return 0;
             } else if choice.glued {
-                self.choose(name, choice, None);
+                self.choose(choice, None);
             } else {
-                self.choose(name, choice, next.cloned());
+                self.choose(choice, next.cloned());
                 return 1;
             }
         }
@@ -134,20 +128,19 @@ impl<'a> Arguments<'a> {
         0
     }
 
-    fn choose(&mut self, name: &'static str, choice: &'static Choice, value: Option<Word>) {
-        self.options.push(name);
+    fn choose(&mut self, choice: &'static Choice, value: Option<Word>) {
         self.effects.push(&choice.effects);
         self.values.extend(choice.value.zip(value));
     }
 }
 
 /// The option of this name, or the first of those that it abbreviates.
-fn find_long(program: &'static Program, name: &str) -> Option<(&'static str, &'static Choice)> {
+fn find_long(program: &'static Program, name: &str) -> Option<&'static Choice> {
     let exact = program.options.get_key_value(name);
     let abbreviated = || {
         let candidates =
             program.options.iter().filter(|(known, _)| !program.single && name.len() > 2 && known.starts_with(name));
         candidates.min_by_key(|(known, _)| **known)
     };
-    exact.or_else(abbreviated).map(|(name, choice)| (*name, choice))
+    exact.or_else(abbreviated).map(|(_, choice)| choice)
 }

@@ -10,7 +10,7 @@ use super::words::{Piece, Word};
 use crate::call::Needs;
 use crate::place::Place;
 use crate::policy::zone::{Ground, rights_on};
-use crate::policy::{Mode, Rights, Zone};
+use crate::policy::{Rights, Zone};
 
 /// Gathers what commands need.
 pub(super) struct Judge<'a> {
@@ -179,6 +179,9 @@ impl<'a> Judge<'a> {
     }
 
     fn program(&mut self, name: &str, program: &'static Program, words: &[Word], around: &Around<'_>) {
+        if let Some(judge) = program.judge.filter(|judge| special::judges_alone(judge)) {
+            return special::judge(judge, self, name, words, around);
+        }
         let mut around = around.clone();
         let taken = arguments::take(program, words);
         if let Some(why) = &taken.unsure {
@@ -195,14 +198,10 @@ impl<'a> Judge<'a> {
         if !listing {
             self.effects(name, program, &taken, &around);
         }
-        match program.judge {
-            Some(judge) if special::judges_alone(judge) => special::judge(judge, self, name, words, &around),
-            Some(judge) => {
-                special::judge(judge, self, name, words, &around);
-                self.operands(program, &taken, listing, &around);
-            }
-            None => self.operands(program, &taken, listing, &around),
+        if let Some(judge) = program.judge {
+            special::judge(judge, self, name, words, &around);
         }
+        self.operands(program, &taken, listing, &around);
         if program.subs {
             self.subcommand(name, &taken, &around);
         }
@@ -387,8 +386,12 @@ impl<'a> Judge<'a> {
     fn matches(&mut self, word: &Word, rights: Rights, dirs: &Dirs) {
         let fixed = word.start();
         let base = fixed.rfind('/').map_or("", |at| &fixed[..=at]);
-        self.locate(&format!("{base}file"), &word.raw, rights, dirs);
+        self.locate(if base.is_empty() { "." } else { base }, &word.raw, rights, dirs);
         for dir in dirs.0.iter().flatten() {
+            if self.ground.locate(&dir.join(base)).zone == Some(Zone::System) {
+                // Nothing that it may match is guarded more.
+                continue;
+            }
             let found = self.expand(dir, word);
             match found {
                 Some(paths) => paths.iter().for_each(|path| self.at(path, &word.raw, rights)),
@@ -399,7 +402,7 @@ impl<'a> Judge<'a> {
 
     fn expand(&mut self, dir: &Path, word: &Word) -> Option<Vec<PathBuf>> {
         let budget = ENTRIES.checked_sub(self.entries)?;
-        let (found, looked) = super::special::expand(dir, &pattern_parts(word), budget)?;
+        let (found, looked) = special::expand(dir, &pattern_parts(word), budget)?;
         self.entries += looked;
         Some(found)
     }

@@ -208,10 +208,12 @@ pub(super) fn awk(judge: &mut Judge<'_>, words: &[Word], around: &Around<'_>) {
 
 /// A program that writes, reads other files or runs something is code that is not followed.
 fn awk_program(judge: &mut Judge<'_>, program: &str) {
-    let bare = awk_without_text(program);
+    let (bare, divides) = awk_without_text(program);
     let pipes = bare.replace("||", "  ").contains('|');
-    let runs = ["system", "getline", "@", "close(", "ARGV", "printf >"].iter().any(|word| bare.contains(word));
-    if pipes || runs || awk_prints_to_file(&bare) {
+    let runs = ["system", "getline", "@", "ARGV", "close"].iter().any(|word| program.contains(word));
+    // Where a slash may divide or open a pattern, what is text and what is not cannot be told.
+    let unclear = divides && program.contains('"') && program.contains(['>', '|']);
+    if pipes || runs || unclear || awk_prints_to_file(&bare) {
         judge.needs.find("awk", CODE.0, CODE.1);
         judge.doubt("this awk program writes, reads other files or runs something");
     }
@@ -223,14 +225,15 @@ fn awk_prints_to_file(bare: &str) -> bool {
         .any(|statement| statement.find("print").is_some_and(|at| statement[at..].contains('>')))
 }
 
-/// The program without its strings and patterns.
-fn awk_without_text(program: &str) -> String {
-    let mut bare = String::new();
+/// The program without its strings and patterns, and whether it has slashes besides.
+fn awk_without_text(program: &str) -> (String, bool) {
+    let (mut bare, mut divides) = (String::new(), false);
     let mut chars = program.chars();
     while let Some(c) = chars.next() {
         let pattern =
             c == '/' && bare.trim_end().chars().next_back().is_none_or(|before| "(,~!&|;{}\n".contains(before));
         if c != '"' && !pattern {
+            divides |= c == '/';
             bare.push(c);
             continue;
         }
@@ -245,5 +248,5 @@ fn awk_without_text(program: &str) -> String {
         }
         bare.push('_');
     }
-    bare
+    (bare, divides)
 }

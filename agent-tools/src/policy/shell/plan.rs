@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::path::{Component, Path, PathBuf};
 
 use super::parse::{self, Join, Node, Redirect, Simple};
-use super::words::{self, Found, Piece, Variables, Word};
+use super::words::{self, Found, Variables, Word};
 use crate::place::Place;
 
 /// All commands of a text.
@@ -327,8 +327,7 @@ impl Planner<'_> {
         const CALLS: usize = 8;
         let Some(body) = shell.functions.get(name).cloned() else { return };
         if self.calls.iter().any(|n| n == name) {
-            // Where a function that calls itself goes is not followed.
-            shell.dirs = Dirs(None);
+            self.doubt(format!("the function `{name}` calls itself"));
         } else if self.calls.len() > CALLS {
             self.doubt("its functions call each other too deeply");
         } else {
@@ -502,9 +501,4 @@ fn change_directory(operands: &[Word], shell: &mut Shell, place: &Place) {
         _ => Dirs(None),
     };
     shell.failed = Some(before);
-}
-
-/// Names that a pattern may stand for in a directory.
-pub(super) fn has_glob(word: &Word) -> bool {
-    word.pieces.iter().any(|p| matches!(p, Piece::Glob(_)))
 }

@@ -6,7 +6,7 @@ use super::judge::{Around, CODE, Fed, Judge};
 use super::languages;
 use super::plan::{Dirs, is_name};
 use super::programs::{self, Program};
-use super::words::{Piece, Word};
+use super::words::Word;
 use crate::policy::{Rights, Zone};
 
 /// The name of an ordinary program: one from PATH, or named by its path where the system keeps them.
@@ -582,9 +582,4 @@ fn simplified(pattern: &str) -> Vec<char> {
         Some((start, _)) => start.chars().chain(['*']).collect(),
         None => pattern.chars().collect(),
     }
-}
-
-/// A word that stands for text only.
-pub(super) fn is_plain(word: &Word) -> bool {
-    word.pieces.iter().all(|p| matches!(p, Piece::Text(_)))
 }

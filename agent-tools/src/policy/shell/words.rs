@@ -292,6 +292,7 @@ impl<'a> Reader<'a> {
                     self.word.pieces.pop();
                     self.put("/dev/fd/63");
                 }
+                '[' if !self.rest.contains(']') => self.plain(c),
                 '*' | '?' | '[' => self.word.push(Piece::Glob(c.into())),
                 _ => self.plain(c),
             }
