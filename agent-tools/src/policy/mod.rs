@@ -176,19 +176,24 @@ impl Rules {
         if self.permissions == Permissions::Allow {
             return Verdict::Allow;
         }
+        let lost = needs.destroys.as_ref().map(|lost| format!("this would destroy work: {lost}"));
+        let with_loss = |why: String| lost.iter().fold(why, |why, lost| format!("{why}; {lost}"));
+        let within = if self.permissions == Permissions::Ask { Unanswered::Reject } else { Unanswered::Allow };
         if let Some(reason) = &needs.unsure {
-            let why = format!("this could not be judged: {reason}");
-            return Verdict::Ask { why, unanswered: Unanswered::Block(self.blocked(call)) };
+            let why = with_loss(format!("this could not be judged: {reason}"));
+            // A ceiling without limits has room for whatever it is.
+            let unanswered = if self.ceiling == Mode::ALL { within } else { Unanswered::Block(self.blocked(call)) };
+            return Verdict::Ask { why, unanswered };
         }
         if !self.ceiling.covers(needs.mode) {
-            return Verdict::Ask { why: self.beyond(call), unanswered: Unanswered::Block(self.blocked(call)) };
+            let why = with_loss(self.beyond(call));
+            return Verdict::Ask { why, unanswered: Unanswered::Block(self.blocked(call)) };
         }
         if self.permissions == Permissions::Ask && asks_within(call) {
-            let why = needs.destroys.as_ref().map_or_else(|| "permissions are `ask`".into(), |lost| destroys(lost));
-            return Verdict::Ask { why, unanswered: Unanswered::Reject };
+            return Verdict::Ask { why: lost.unwrap_or_else(|| "permissions are `ask`".into()), unanswered: within };
         }
-        match &needs.destroys {
-            Some(lost) => Verdict::Ask { why: destroys(lost), unanswered: Unanswered::Allow },
+        match lost {
+            Some(why) => Verdict::Ask { why, unanswered: within },
             None => Verdict::Allow,
         }
     }
@@ -228,10 +233,6 @@ fn asks_within(call: &Outline) -> bool {
         | CallKind::Agent
         | CallKind::Other => !call.needs.mode.only_reads(),
     }
-}
-
-fn destroys(lost: &str) -> String {
-    format!("this would destroy work: {lost}")
 }
 
 /// The zone's word, as `agent check` prints it.

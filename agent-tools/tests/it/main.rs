@@ -4,6 +4,7 @@ mod bash;
 mod calls;
 mod declared;
 mod files;
+mod policy;
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -31,6 +31,14 @@ pub(super) struct Around<'p> {
     pub(super) wrappers: usize,
 }
 
+impl Around<'_> {
+    /// Nothing but directories.
+    fn bare(dirs: &Dirs) -> Self {
+        static NOTHING: Command = Command::NOTHING;
+        Self { command: &NOTHING, dirs: dirs.clone(), fed: Fed::Nobody, wrappers: 0 }
+    }
+}
+
 /// Where a command's input comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fed {
@@ -130,6 +138,9 @@ impl<'a> Judge<'a> {
             self.doubt(format!("setting `{name}` changes what words mean"));
         } else if special::names_program(name) && !tame {
             self.needs.find(format!("{name}={}", value.raw), Some(Zone::Workspace), Rights::EXECUTE);
+            if special::is_command_line(name) && value.start().contains([' ', '$', '`']) {
+                self.code(std::slice::from_ref(value), &Around::bare(dirs));
+            }
             let paths = value.literal().unwrap_or(value.start()).split([':', ' ']);
             for path in paths.filter(|p| p.contains('/') && !special::is_ordinary_dir(p)) {
                 self.locate(path, path, Rights::EXECUTE, dirs);

@@ -75,14 +75,39 @@ const BLOCKS: usize = 40;
 /// Reads a text. What is too long, too deep or no valid shell is an error, in plain words.
 pub(super) fn parse(text: &str) -> Result<Node, Unread> {
     within_limits(text)?;
-    let nodes = rable::parse(text, false).map_err(|e| format!("it is no valid shell command ({})", e.message()))?;
-    let items = nodes.iter().map(|node| Ok((lower(node, 0)?, Join::Then))).collect::<Result<_, Unread>>()?;
-    Ok(Node::List(items))
+    with_room(text, || {
+        let nodes = rable::parse(text, false).map_err(|e| format!("it is no valid shell command ({})", e.message()))?;
+        let items = nodes.iter().map(|node| Ok((lower(node, 0)?, Join::Then))).collect::<Result<_, Unread>>()?;
+        Ok(Node::List(items))
+    })
+    .unwrap_or_else(|| Err("there is no room to read it".into()))
 }
 
 /// Whether this text is a whole command by itself: used to find where a substitution ends.
 pub(super) fn is_whole(text: &str) -> bool {
-    rable::parse(text, false).is_ok()
+    with_room(text, || rable::parse(text, false).is_ok()).unwrap_or(false)
+}
+
+/// Reads with room for what may be nested deeply: the parser gives up at a thousand levels, and a usual stack before
+/// that. None where there is no such room.
+fn with_room<T: Send>(text: &str, read: impl FnOnce() -> T + Send) -> Option<T> {
+    const ROOM: usize = 64 << 20;
+    const OPENERS: usize = 24;
+    if openers(text) <= OPENERS {
+        return Some(read());
+    }
+    // A thread for its stack alone; it is waited for at once.
+    std::thread::scope(|scope| {
+        let reader = std::thread::Builder::new().stack_size(ROOM).spawn_scoped(scope, read).ok()?;
+        reader.join().ok()
+    })
+}
+
+/// How often something opens that may hold more of its kind, quoted or not.
+fn openers(text: &str) -> usize {
+    const WORDS: [&str; 7] = ["if", "while", "until", "for", "select", "case", "function"];
+    let words = text.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| WORDS.contains(word)).count();
+    words + text.bytes().filter(|b| matches!(b, b'{' | b'(' | b'`')).count()
 }
 
 fn within_limits(text: &str) -> Result<(), Unread> {

@@ -32,6 +32,18 @@ pub(super) struct Command {
     pub(super) is_function: bool,
 }
 
+impl Command {
+    pub(super) const NOTHING: Self = Self {
+        words: Vec::new(),
+        assignments: Vec::new(),
+        files: Vec::new(),
+        dirs: Dirs(None),
+        upstream: 0..0,
+        input: None,
+        is_function: false,
+    };
+}
+
 /// The directories that may be current. None: nobody knows.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Dirs(pub(super) Option<Vec<PathBuf>>);
@@ -399,12 +411,23 @@ impl Planner<'_> {
                 command.assignments.extend(assigned);
             }
             "read" | "mapfile" | "readarray" | "getopts" | "unset" | "printf" | "wait" | "let" => {
-                for name in operands.iter().filter_map(Word::literal) {
-                    shell.variables.set(name, None);
-                }
+                self.reads_into(name, operands, shell);
             }
             "eval" => self.eval(operands, shell),
             _ => {}
+        }
+    }
+
+    /// Builtins that set variables: a name with a place in brackets computes that place.
+    fn reads_into(&mut self, builtin: &str, operands: &[Word], shell: &mut Shell) {
+        let computes = |w: &Word| w.literal().is_none_or(|text| text.contains('[') && text.contains(['$', '`']));
+        let sets = builtin != "printf" || operands.first().is_some_and(|w| w.start().starts_with("-v"));
+        let calls_back = operands.iter().any(|w| w.start().starts_with("-C")) && builtin != "printf";
+        if calls_back || (sets && operands.iter().take(if builtin == "printf" { 2 } else { usize::MAX }).any(computes)) {
+            self.doubt(format!("what `{builtin}` sets is computed"));
+        }
+        for name in operands.iter().filter_map(Word::literal) {
+            shell.variables.set(name, None);
         }
     }
 

@@ -133,6 +133,12 @@ pub(super) fn names_program(name: &str) -> bool {
     !TAME.contains(&name) && (NAMES.contains(&name) || STARTS.iter().any(|start| name.starts_with(start)))
 }
 
+/// Variables that hold a whole command line, or text in which commands are put in.
+pub(super) fn is_command_line(name: &str) -> bool {
+    let ends = ["_COMMAND", "PAGER", "EDITOR", "VISUAL", "BROWSER", "LESSOPEN", "ASKPASS"];
+    ends.iter().any(|end| name.ends_with(end)) || name.starts_with("PS")
+}
+
 /// Whether the function says all there is to say: the table's operands do not count then.
 pub(super) fn judges_alone(name: &str) -> bool {
     !matches!(name, "checkout" | "push")

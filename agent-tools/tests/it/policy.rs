@@ -1,0 +1,592 @@
+//! The gate, the zones, and what shell commands need.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use agent_tools::policy::shell::judge;
+use agent_tools::policy::zone::{locate, needs_for};
+use agent_tools::policy::{Gate, Mode, Permissions, Rights, Zone};
+use agent_tools::{
+    Answer, Call, CallKind, Change, Declaration, Host, Needs, Outline, Permit, Place, Prepared, Tool, ToolContext,
+    ToolError, ToolOutput, Tools, dispatch,
+};
+use proptest::prelude::*;
+
+const CWD: &str = "/home/u/ws";
+const STORE: &str = "/home/agent/.bash-agent/projects/session";
+
+/// A place whose directories need not exist.
+fn place() -> Place {
+    let mut place = Place::new(CWD);
+    place.home = Some("/home/u".into());
+    place.store = Some(STORE.into());
+    place.private = vec!["/home/u/.config/agent".into()];
+    place
+}
+
+fn mode(text: &str) -> Mode {
+    text.parse().unwrap()
+}
+
+/// Rows of a table: comments and empty lines left out, columns apart by tabs, `\n` a newline, `<CWD>` the directory.
+fn rows(text: &str) -> Vec<Vec<String>> {
+    let cell = |cell: &str| cell.replace("<CWD>", CWD).replace("<AGENT_HOME>", "/home/agent").replace("\\n", "\n");
+    let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with("# "));
+    lines.map(|line| line.split('\t').map(cell).collect()).collect()
+}
+
+/// `0004`, or `unsure`.
+fn verdict(needs: &Needs) -> String {
+    needs.unsure.as_ref().map_or_else(|| needs.mode.to_string(), |_| "unsure".into())
+}
+
+/// Whether it would run by itself under the default ceiling.
+fn runs(needs: &Needs) -> bool {
+    needs.unsure.is_none() && Mode::DEFAULT.covers(needs.mode)
+}
+
+#[test]
+fn commands_of_the_reference_hold_or_are_written_down() {
+    let deviations: HashMap<String, Vec<String>> = rows(include_str!("../data/policy/deviations.tsv"))
+        .into_iter()
+        .skip(1)
+        .map(|row| (row[0].clone(), row))
+        .collect();
+    let mut met = 0;
+    let commands = rows(include_str!("../data/policy/commands.tsv"));
+    assert_eq!(commands.len(), 115, "the header and 114 rows");
+    for row in &commands[1..] {
+        let command = if row[0] == "(empty string)" { "" } else { row[0].as_str() };
+        let ours = verdict(&judge(command, &place()));
+        match deviations.get(&row[0]) {
+            None => assert_eq!(ours, row[1], "{command}"),
+            Some(written) => {
+                assert_ne!(ours, row[1], "the deviation is no longer needed: {command}");
+                assert_eq!(ours, written[1], "not as written down: {command}");
+                assert!(written[2].len() > 10, "a deviation needs its reason: {command}");
+                met += 1;
+            }
+        }
+    }
+    assert_eq!(met, deviations.len(), "a deviation is about no row");
+}
+
+/// `tests/data/policy/needs.tsv`: a command and exactly what it needs.
+#[test]
+fn commands_need_what_they_do() {
+    let rows = rows(include_str!("../data/policy/needs.tsv"));
+    let wrong: Vec<String> = rows
+        .iter()
+        .map(|row| (row, verdict(&judge(&row[0], &place()))))
+        .filter(|(row, ours)| *ours != row[1])
+        .map(|(row, ours)| format!("{:?}: {ours}, not {}", row[0], row[1]))
+        .collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// `tests/data/policy/closed.tsv`: each of these hides something, and none may run by itself.
+#[test]
+fn what_hides_something_never_runs_by_itself() {
+    for row in rows(include_str!("../data/policy/closed.tsv")) {
+        let needs = judge(&row[0], &place());
+        assert!(!runs(&needs), "{:?} needs only {}", row[0], needs.mode);
+    }
+}
+
+#[test]
+fn lost_work_is_named() {
+    for (command, lost) in [
+        ("git reset --hard HEAD", Some("changes that are not committed")),
+        ("git clean -fd", Some("files that are not tracked")),
+        ("git clean -n", None),
+        ("git checkout -- .", Some("changes that are not committed")),
+        ("git checkout main", None),
+        ("git restore a.rs", Some("changes that are not committed")),
+        ("git push -f origin main", Some("what others pushed")),
+        ("git push origin +main", Some("what others pushed")),
+        ("git push origin main", None),
+        ("git branch -D old", Some("a branch that may not be merged")),
+        ("git stash drop", Some("stashed changes")),
+        ("git stash clear", Some("all stashed changes")),
+        ("git stash pop", None),
+        ("rm -rf build", Some("the trees that it deletes")),
+        ("rm -f a.o", None),
+        ("bash -c 'rm -r build'", Some("the trees that it deletes")),
+        ("find . -name x -delete", Some("the files that find deletes")),
+    ] {
+        let needs = judge(command, &place());
+        assert_eq!(needs.destroys.as_deref(), lost, "{command}");
+        assert_eq!(needs.grants.is_empty(), lost.is_some(), "{command}");
+    }
+}
+
+#[test]
+fn each_right_has_its_finding() {
+    let needs = judge("cat /etc/hosts > out.txt", &place());
+    let findings: Vec<(&str, Option<Zone>, u8)> =
+        needs.findings.iter().map(|f| (f.what.as_str(), f.zone, f.rights.digit())).collect();
+    assert_eq!(findings, [(">out.txt", Some(Zone::Workspace), 2), ("/etc/hosts", Some(Zone::System), 4)]);
+    assert_eq!(needs.grants[0].subject, "the command `cat /etc/hosts > out.txt`");
+    assert_eq!(needs.grants[0].mode, mode("4002"));
+    assert!(judge("cat $X", &place()).grants.is_empty());
+}
+
+#[test]
+fn variables_of_the_environment_are_known() {
+    let mut place = place();
+    place.env = vec![("OUT".into(), "/etc".into()), ("SUB".into(), "src".into())];
+    for (command, expect) in [("cat $OUT/x", "4000"), ("cat \"$SUB/x\"", "0004"), ("cat $NONE/x", "unsure"), ("OUT=a; cat $OUT", "0004")] {
+        assert_eq!(verdict(&judge(command, &place)), expect, "{command}");
+    }
+}
+
+#[test]
+fn too_much_is_not_read() {
+    let nested = |n: usize| format!("echo {}a{}", "$(echo ".repeat(n), ")".repeat(n));
+    for (command, unsure) in [
+        (format!("echo {}", "a".repeat(17_000)), true),
+        (format!("echo {}", "a".repeat(15_000)), false),
+        (nested(17), true),
+        (nested(12), false),
+        ("true;".repeat(2_001), true),
+        ("true;".repeat(1_500), false),
+        ("echo a\0b".into(), true),
+        ("echo a\u{1b}[2J".into(), true),
+        ("echo a\u{202e}b".into(), true),
+        ("((".repeat(500), true),
+        ("${".repeat(500), true),
+        ("{ ".repeat(500), true),
+        ("if ".repeat(2_000), true),
+        ("`".repeat(999), true),
+        ("\"$(".repeat(60), true),
+    ] {
+        let start = Instant::now();
+        let needs = judge(&command, &place());
+        let shown: String = command.chars().take(40).collect();
+        assert_eq!(needs.unsure.is_some(), unsure, "{shown} {:?}", needs.unsure);
+        // Far above what it takes, for slow machines: this is about texts that never end.
+        assert!(start.elapsed() < Duration::from_secs(5), "{shown} took {:?}", start.elapsed());
+    }
+}
+
+#[test]
+fn paths_lie_in_zones() {
+    for (path, zone) in [
+        ("src/a.rs", Some(Zone::Workspace)),
+        (".", Some(Zone::Workspace)),
+        ("/home/u/ws", Some(Zone::Workspace)),
+        ("/home/u/ws/new/deep.txt", Some(Zone::Workspace)),
+        ("/home/u/wsish/file", Some(Zone::External)),
+        ("../sibling", Some(Zone::External)),
+        ("src/../../x", Some(Zone::External)),
+        ("~", Some(Zone::External)),
+        ("~/note.txt", Some(Zone::External)),
+        ("~/ws/a", Some(Zone::Workspace)),
+        ("/opt/x", Some(Zone::External)),
+        ("/", Some(Zone::System)),
+        ("/etc/hosts", Some(Zone::System)),
+        ("/usr/share/x", Some(Zone::System)),
+        ("/lib64/x", Some(Zone::System)),
+        ("/proc/self/environ", Some(Zone::System)),
+        ("/dev/sda", Some(Zone::System)),
+        ("/dev/null", None),
+        ("/dev/stderr", None),
+        ("/dev/fd/3", None),
+        ("/dev/fd/../sda", Some(Zone::System)),
+        ("/dev/tty", None),
+        ("/tmp", None),
+        ("/tmp/x", None),
+        ("/tmp-other/x", Some(Zone::External)),
+        ("/tmp/../etc/x", Some(Zone::System)),
+        ("/tmp/../home/u/x", Some(Zone::System)),
+        ("/tmp/a/../b", Some(Zone::System)),
+        (STORE, None),
+        ("/home/agent/.bash-agent/projects/session/plan.md", None),
+        ("/home/agent/.bash-agent/projects/session/../x", Some(Zone::System)),
+        ("/home/agent/.bash-agent/projects-copy/session/x", Some(Zone::External)),
+        ("~/.ssh/id_rsa", Some(Zone::System)),
+        ("~/.aws", Some(Zone::System)),
+        ("~/.config/agent/config.yaml", Some(Zone::System)),
+        (".env", Some(Zone::System)),
+        (".ENV", Some(Zone::System)),
+        (".env.local", Some(Zone::System)),
+        (".env.example", Some(Zone::Workspace)),
+        ("src/environment.rs", Some(Zone::Workspace)),
+        ("a.pem", Some(Zone::System)),
+        ("a.key", Some(Zone::System)),
+        ("foo.keymap", Some(Zone::Workspace)),
+        ("id_ed25519", Some(Zone::System)),
+        ("id_rsa.pub", Some(Zone::Workspace)),
+        ("token.json", Some(Zone::System)),
+        ("client_secret.yaml", Some(Zone::System)),
+        ("src/tokenizer.rs", Some(Zone::Workspace)),
+        ("secret_sharing.py", Some(Zone::Workspace)),
+        ("special_tokens_map.json", Some(Zone::Workspace)),
+    ] {
+        assert_eq!(locate(path, &place()).zone, zone, "{path}");
+    }
+}
+
+#[test]
+fn links_are_judged_by_where_they_lead() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    std::fs::create_dir_all(at("ws/sub")).unwrap();
+    std::fs::write(at("ws/.env"), "").unwrap();
+    for (link, target) in [
+        ("inside", "sub"),
+        ("system", "/etc"),
+        ("nowhere", "/home/other/gone"),
+        ("round", "round"),
+        ("a", "b"),
+        ("b", "a"),
+        ("notes.txt", ".env"),
+        ("up", ".."),
+    ] {
+        std::os::unix::fs::symlink(target, at("ws").join(link)).unwrap();
+    }
+    let place = Place::new(at("ws"));
+    for (path, zone) in [
+        ("inside/x", Some(Zone::Workspace)),
+        ("inside/../x", Some(Zone::Workspace)),
+        ("system/hosts", Some(Zone::System)),
+        ("nowhere", Some(Zone::External)),
+        ("nowhere/deep/x", Some(Zone::External)),
+        ("round", Some(Zone::System)),
+        ("a/x", Some(Zone::System)),
+        ("notes.txt", Some(Zone::System)),
+        ("system/../home/x", Some(Zone::External)),
+    ] {
+        assert_eq!(locate(path, &place).zone, zone, "{path}");
+    }
+    assert_ne!(locate("up/x", &place).zone, Some(Zone::Workspace));
+    for (command, expect) in [("echo x > nowhere", "0200"), ("cat inside/x", "0004"), ("cat n*", "4404"), ("cat i*/x", "0004")] {
+        assert_eq!(verdict(&judge(command, &place)), expect, "{command}");
+    }
+}
+
+#[test]
+fn a_workspace_is_where_the_person_started_and_what_was_added() {
+    let with = |cwd: &str, root: &str| {
+        let mut place = place();
+        place.cwd = cwd.into();
+        place.roots = vec![root.into()];
+        place
+    };
+    for (cwd, root, path, zone) in [
+        ("/home/u/ws", "/home/u/lib", "/home/u/lib/a", Some(Zone::Workspace)),
+        ("/home/u/ws", "/home/u", "/home/u/a", Some(Zone::External)),
+        ("/home/u/ws", "/etc", "/etc/a", Some(Zone::System)),
+        ("/home/u/ws", "/", "/opt/a", Some(Zone::External)),
+        ("/home/u", "/x", "a", Some(Zone::Workspace)),
+        ("/home/u", "/x", "~/.ssh/a", Some(Zone::System)),
+        ("/tmp/ws", "/x", "a", Some(Zone::Workspace)),
+        ("/tmp/ws", "/x", "sub/../a", Some(Zone::Workspace)),
+        ("/tmp/ws", "/x", "../a", Some(Zone::System)),
+        ("/", "/x", "opt/a", Some(Zone::External)),
+    ] {
+        assert_eq!(locate(path, &with(cwd, root)).zone, zone, "{path} in {cwd} with {root}");
+    }
+}
+
+#[test]
+fn writing_what_runs_later_is_executing() {
+    for (path, rights, expect) in [
+        ("src/a.rs", Rights::READ, "0004"),
+        ("src/a.rs", Rights::READ_WRITE, "0006"),
+        (".git/hooks/pre-commit", Rights::READ_WRITE, "0007"),
+        (".git/hooks/pre-commit", Rights::READ, "0004"),
+        (".git/config", Rights::READ_WRITE, "0007"),
+        (".git/modules/a/config", Rights::WRITE, "0003"),
+        (".git/HEAD", Rights::READ_WRITE, "0006"),
+        (".envrc", Rights::WRITE, "0003"),
+        ("agent.yaml", Rights::WRITE, "0003"),
+        ("AGENTS.md", Rights::WRITE, "0002"),
+        ("~/.bashrc", Rights::READ_WRITE, "0700"),
+        ("/tmp/x", Rights::READ_WRITE, "0000"),
+    ] {
+        let needs = needs_for(path, rights, &place());
+        assert_eq!(needs.mode, mode(expect), "{path}");
+        assert_eq!(needs.findings.len(), 1, "{path}");
+        assert_eq!(needs.findings[0].what, path);
+    }
+}
+
+/// Section 4's table of the permission page.
+#[test]
+fn file_tools_go_by_the_same_rules() {
+    for (ceiling, path, rights, allowed) in [
+        ("0467", "src/agent.sh", Rights::READ, true),
+        ("0467", "/etc/hosts", Rights::READ, false),
+        ("0467", "~/note.txt", Rights::READ_WRITE, false),
+        ("0004", "/tmp/x", Rights::READ_WRITE, true),
+        ("0004", "/tmp-other/x", Rights::READ, false),
+        ("0004", "/tmp/../etc/x", Rights::READ_WRITE, false),
+        ("0465", "src/agent.sh", Rights::READ_WRITE, false),
+        ("0000", "src/agent.sh", Rights::READ, false),
+    ] {
+        assert_eq!(mode(ceiling).covers(needs_for(path, rights, &place()).mode), allowed, "{ceiling} {path}");
+    }
+}
+
+/// A tool that needs what it is told and says `done`.
+struct Told {
+    kind: CallKind,
+    needs: Needs,
+}
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Nothing {}
+
+#[async_trait::async_trait]
+impl Tool for Told {
+    type Input = Nothing;
+    type Work = ();
+
+    fn declaration(&self) -> Declaration {
+        Declaration::of::<Nothing>("told", "Does as told.")
+    }
+
+    fn outline(&self, _input: &Nothing, _cx: &ToolContext) -> Outline {
+        Outline::new(self.kind, "told").needing(self.needs.clone())
+    }
+
+    async fn prepare(&self, _input: Nothing, _cx: &ToolContext) -> Result<Prepared<()>, ToolError> {
+        Ok(Prepared::new(()))
+    }
+
+    async fn run(&self, _work: (), _permit: &Permit<'_>, _cx: &ToolContext) -> Result<ToolOutput, ToolError> {
+        Ok(ToolOutput::ok("done"))
+    }
+}
+
+/// A person who answers the same to all, or nobody.
+struct Person {
+    answer: Option<Answer>,
+    asked: AtomicUsize,
+    why: Mutex<String>,
+}
+
+#[async_trait::async_trait]
+impl Host for Person {
+    fn attended(&self) -> bool {
+        self.answer.is_some()
+    }
+
+    async fn ask(&self, _call: &Call, _outline: &Outline, why: &str, _change: Option<&Change>) -> Answer {
+        self.asked.fetch_add(1, Ordering::Relaxed);
+        *self.why.lock().unwrap() = why.to_owned();
+        self.answer.unwrap_or(Answer::Reject)
+    }
+}
+
+/// What becomes of a call: the text, and the question if there was one.
+fn call(gate: Gate, kind: CallKind, needs: Needs, answer: Option<Answer>) -> (String, Option<String>) {
+    let person = Arc::new(Person { answer, asked: AtomicUsize::new(0), why: Mutex::default() });
+    let mut cx = ToolContext::new(CWD, gate);
+    cx.host = person.clone();
+    let tools = Tools::default().with(Told { kind, needs });
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let output = runtime.block_on(dispatch(&tools, &Call::new("1", "told", "{}"), &cx));
+    let why = person.why.lock().unwrap().clone();
+    (output.text(), (person.asked.load(Ordering::Relaxed) > 0).then_some(why))
+}
+
+const BLOCKED: &str = "Error: command blocked by bash safety policy (required=4004 allowed=0467; mode=system/external/network/workspace bits=4:read,2:write,1:execute)";
+
+fn needs(kind: &str) -> Needs {
+    let mut needs = Needs::mode(mode(match kind {
+        "beyond" => "4004",
+        "reads" => "0004",
+        _ => "0006",
+    }));
+    needs.unsure = (kind == "unsure").then(|| "it is odd".into());
+    needs.destroys = (kind == "destroys").then(|| "all of it".into());
+    needs
+}
+
+#[test]
+fn the_gate_with_nobody_to_ask() {
+    let unsure = "required=0006 allowed=0467";
+    for (permissions, kind, expect) in [
+        (Permissions::Ask, "reads", "[command rejected by the user]"),
+        (Permissions::Ask, "within", "[command rejected by the user]"),
+        (Permissions::Ask, "beyond", BLOCKED),
+        (Permissions::Ask, "unsure", unsure),
+        (Permissions::Ask, "destroys", "[command rejected by the user]"),
+        (Permissions::Auto, "reads", "done"),
+        (Permissions::Auto, "within", "done"),
+        (Permissions::Auto, "beyond", BLOCKED),
+        (Permissions::Auto, "unsure", unsure),
+        (Permissions::Auto, "destroys", "done"),
+        (Permissions::Allow, "within", "done"),
+        (Permissions::Allow, "beyond", "done"),
+        (Permissions::Allow, "unsure", "done"),
+        (Permissions::Allow, "destroys", "done"),
+    ] {
+        let (text, asked) = call(Gate::new(Mode::DEFAULT, permissions), CallKind::Command, needs(kind), None);
+        let holds = if expect == unsure { text.contains(unsure) && text.contains("it is odd") } else { text == expect };
+        assert!(holds, "{permissions} {kind}: {text}");
+        assert_eq!(asked, None, "{permissions} {kind}");
+    }
+}
+
+#[test]
+fn the_gate_with_a_person() {
+    for (permissions, kind, why) in [
+        (Permissions::Ask, "reads", Some("permissions are `ask`")),
+        (Permissions::Ask, "within", Some("permissions are `ask`")),
+        (Permissions::Ask, "beyond", Some("it needs mode 4004, allowed is 0467")),
+        (Permissions::Ask, "unsure", Some("this could not be judged: it is odd")),
+        (Permissions::Ask, "destroys", Some("this would destroy work: all of it")),
+        (Permissions::Auto, "reads", None),
+        (Permissions::Auto, "within", None),
+        (Permissions::Auto, "beyond", Some("it needs mode 4004, allowed is 0467")),
+        (Permissions::Auto, "unsure", Some("this could not be judged: it is odd")),
+        (Permissions::Auto, "destroys", Some("this would destroy work: all of it")),
+        (Permissions::Allow, "beyond", None),
+        (Permissions::Allow, "unsure", None),
+        (Permissions::Allow, "destroys", None),
+    ] {
+        let gate = || Gate::new(Mode::DEFAULT, permissions);
+        let (text, asked) = call(gate(), CallKind::Command, needs(kind), Some(Answer::Once));
+        assert_eq!((text.as_str(), asked.as_deref()), ("done", why), "{permissions} {kind}");
+        let (text, _) = call(gate(), CallKind::Command, needs(kind), Some(Answer::Reject));
+        let expect = if why.is_some() { "[command rejected by the user]" } else { "done" };
+        assert_eq!(text, expect, "{permissions} {kind}");
+    }
+}
+
+#[test]
+fn a_refusal_names_what_was_refused() {
+    for (kind, text) in [
+        (CallKind::Command, "[command rejected by the user]"),
+        (CallKind::Write, "[change rejected by the user]"),
+        (CallKind::Edit, "[change rejected by the user]"),
+        (CallKind::Read, "[call rejected by the user]"),
+        (CallKind::Search, "[call rejected by the user]"),
+        (CallKind::Other, "[call rejected by the user]"),
+    ] {
+        let gate = Gate::new(Mode::DEFAULT, Permissions::Ask);
+        assert_eq!(call(gate, kind, needs("beyond"), Some(Answer::Reject)).0, text);
+    }
+}
+
+#[test]
+fn reading_runs_under_ask() {
+    for answer in [None, Some(Answer::Reject)] {
+        for kind in [CallKind::Read, CallKind::Search] {
+            let gate = Gate::new(Mode::DEFAULT, Permissions::Ask);
+            assert_eq!(call(gate, kind, needs("reads"), answer), ("done".into(), None));
+        }
+    }
+}
+
+#[test]
+fn what_could_not_be_judged_has_room_under_a_ceiling_without_limits() {
+    for (permissions, answer, expect) in [
+        (Permissions::Auto, None, ("done", None)),
+        (Permissions::Ask, None, ("[command rejected by the user]", None)),
+        (Permissions::Auto, Some(Answer::Once), ("done", Some("this could not be judged: it is odd"))),
+    ] {
+        let (text, asked) = call(Gate::new(Mode::ALL, permissions), CallKind::Command, needs("unsure"), answer);
+        assert_eq!((text.as_str(), asked.as_deref()), expect, "{permissions}");
+    }
+}
+
+#[test]
+fn a_question_says_all_that_speaks_against_it() {
+    let mut both = needs("beyond");
+    both.destroys = Some("all of it".into());
+    let (_, why) = call(Gate::new(Mode::DEFAULT, Permissions::Auto), CallKind::Command, both, Some(Answer::Once));
+    assert_eq!(why.as_deref(), Some("it needs mode 4004, allowed is 0467; this would destroy work: all of it"));
+}
+
+#[test]
+fn only_reading_while_a_plan_is_open() {
+    for permissions in Permissions::ALL {
+        for (kind, expect) in [("within", false), ("unsure", false), ("reads", true)] {
+            let gate = Gate::new(Mode::DEFAULT, permissions);
+            gate.set(|rules| rules.planning = true);
+            let (text, _) = call(gate, CallKind::Read, needs(kind), Some(Answer::Once));
+            let denied = "Error: a plan draft is open: only reading and the session's plan files until PlanConfirm or an empty draft";
+            assert_eq!(text, if expect { "done" } else { denied }, "{permissions} {kind}");
+        }
+    }
+}
+
+/// Pieces of shell that mutations are made of.
+const PIECES: [&str; 44] = [
+    "cat", "rm", "-rf", "git", "log", "a.txt", "/etc/passwd", "~/x", "$X", "${X}", "${X:-", "}", "$(", ")", "`", "\"", "'",
+    "\\", "\n", ";", "&&", "||", "|", "&", ">", "<", ">>", "<(", "{", "(", "((", "))", "if", "then", "fi", "for", "in", "do",
+    "done", "case", "esac", "[[", "]]", "=",
+];
+
+fn corpus() -> Vec<String> {
+    let tables = [include_str!("../data/policy/commands.tsv"), include_str!("../data/policy/needs.tsv"), include_str!("../data/policy/closed.tsv")];
+    tables.iter().flat_map(|table| rows(table)).map(|mut row| row.swap_remove(0)).collect()
+}
+
+fn mutated() -> impl Strategy<Value = String> {
+    let change = (any::<prop::sample::Index>(), 0usize..6, prop::sample::select(PIECES.to_vec()));
+    (prop::sample::select(corpus()), prop::collection::vec(change, 0..4)).prop_map(|(command, changes)| {
+        let mut chars: Vec<char> = command.chars().collect();
+        for (at, cut, piece) in changes {
+            let at = at.index(chars.len() + 1);
+            let end = (at + cut).min(chars.len());
+            chars.splice(at..end, piece.chars());
+        }
+        chars.into_iter().collect()
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_text_can_be_judged(text in "\\PC{0,80}") {
+        judge(&text, &place());
+    }
+
+    #[test]
+    fn any_pieces_can_be_judged(pieces in prop::collection::vec(prop::sample::select(PIECES.to_vec()), 0..24)) {
+        judge(&pieces.join(" "), &place());
+        judge(&pieces.concat(), &place());
+    }
+
+    #[test]
+    fn what_follows_a_command_is_never_hidden_by_it(command in mutated()) {
+        // In a heredoc, a comment or behind a backslash it is no command.
+        prop_assume!(!command.contains("<<") && !command.ends_with('\\'));
+        let before = judge(&command, &place());
+        let after = judge(&format!("{command}\nsudo rm -rf /"), &place());
+        prop_assert!(!runs(&after), "{command:?} hides what follows");
+        prop_assert!(after.unsure.is_some() || after.mode.covers(before.mode) || before.unsure.is_some() || before.mode == mode("0004"), "{command:?}");
+    }
+
+    #[test]
+    fn a_redirect_to_the_system_is_seen_behind_any_command(command in prop::sample::select(corpus())) {
+        prop_assume!(!command.contains("<<") && !command.contains('#') && !command.is_empty());
+        let needs = judge(&format!("{command} > /etc/passwd"), &place());
+        prop_assert!(!runs(&needs), "{command:?}");
+    }
+}
+
+/// What a machine that is not loaded needs for an ordinary command, printed by
+/// `cargo test -p agent-tools --release --test it -- --ignored --nocapture`.
+#[test]
+#[ignore = "a measurement"]
+fn speed() {
+    let place = place();
+    for command in ["git log --oneline -5", "cargo test 2>&1 | tail -20", "cd src && grep -rn 'fn main' . | head -5", "echo $(git rev-parse HEAD)"] {
+        let start = Instant::now();
+        for _ in 0..1_000 {
+            judge(command, &place);
+        }
+        eprintln!("{:?} {command}", start.elapsed() / 1_000);
+    }
+    assert!(Path::new(CWD).is_absolute());
+}
