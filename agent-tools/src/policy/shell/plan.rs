@@ -303,7 +303,7 @@ impl Planner<'_> {
         let mut command = Command { dirs: shell.dirs.clone(), words: vec![Word::text("test")], ..Command::default() };
         for (op, raw) in terms {
             let reads = op.len() == 2 && op.starts_with('-') && "abcdefghkprstuwxLOGSN".contains(&op[1..]);
-            let word = self.word(raw, shell);
+            let word = self.loose_word(raw, shell);
             if matches!(op.as_str(), "-eq" | "-ne" | "-lt" | "-le" | "-gt" | "-ge" | "-v" | "-R") {
                 let mut found = Found::default();
                 words::check_arithmetic(raw.trim_matches('"'), &shell.variables, self.place, &mut found);
@@ -467,10 +467,10 @@ impl Planner<'_> {
         }
         // Arrays and additions: their commands count, their values are not followed.
         let listed = raw[name.len()..].trim_start_matches(['+', '=']).trim_start_matches('(');
-        self.word(listed, shell);
+        self.loose_word(listed, shell);
         let (base, subscript) = name.split_once('[').unwrap_or((name, ""));
         if !subscript.trim_end_matches(']').chars().all(|c| c.is_ascii_digit()) {
-            self.word(subscript, shell);
+            self.loose_word(subscript, shell);
             self.doubt(format!("the place that `{name}` names is computed"));
         }
         Some((base.to_owned(), Word::unknown(raw)))
@@ -486,6 +486,13 @@ impl Planner<'_> {
     fn word(&mut self, raw: &str, shell: &Shell) -> Word {
         let mut found = Found::default();
         let word = words::read_one(raw, &shell.variables, self.place, &mut found);
+        self.take(found, shell);
+        word
+    }
+
+    fn loose_word(&mut self, raw: &str, shell: &Shell) -> Word {
+        let mut found = Found::default();
+        let word = words::read_loose(raw, &shell.variables, self.place, &mut found);
         self.take(found, shell);
         word
     }

@@ -179,7 +179,17 @@ pub(super) fn read(raw: &str, variables: &Variables, place: &Place, found: &mut 
 
 /// Reads a word that is not split and whose braces mean nothing: the value of an assignment, the target of a redirect.
 pub(super) fn read_one(raw: &str, variables: &Variables, place: &Place, found: &mut Found) -> Word {
-    let mut reader = Reader { rest: raw, word: Word { raw: raw.into(), pieces: Vec::new() }, variables, place, found };
+    read_unsplit(raw, true, variables, place, found)
+}
+
+/// Reads several words as one, for the commands in them: the values of an array, an operand of `[[ ]]`.
+pub(super) fn read_loose(raw: &str, variables: &Variables, place: &Place, found: &mut Found) -> Word {
+    read_unsplit(raw, false, variables, place, found)
+}
+
+fn read_unsplit(raw: &str, strict: bool, variables: &Variables, place: &Place, found: &mut Found) -> Word {
+    let word = Word { raw: raw.into(), pieces: Vec::new() };
+    let mut reader = Reader { rest: raw, word, strict, variables, place, found };
     reader.tilde();
     reader.unquoted();
     reader.word
@@ -188,7 +198,7 @@ pub(super) fn read_one(raw: &str, variables: &Variables, place: &Place, found: &
 /// Reads text that expands but holds no quotes: the body of a heredoc, arithmetic.
 pub(super) fn read_text(text: &str, variables: &Variables, place: &Place, found: &mut Found) -> Word {
     let word = Word { raw: text.into(), pieces: Vec::new() };
-    let mut reader = Reader { rest: text, word, variables, place, found };
+    let mut reader = Reader { rest: text, word, strict: false, variables, place, found };
     while !reader.rest.is_empty() {
         reader.in_double_quotes(None);
     }
@@ -239,6 +249,8 @@ fn open_brace(raw: &str) -> Option<usize> {
 struct Reader<'a> {
     rest: &'a str,
     word: Word,
+    /// It is a single word: a blank or an operator outside quotes means that it was cut out wrongly.
+    strict: bool,
     variables: &'a Variables,
     place: &'a Place,
     found: &'a mut Found,
@@ -305,6 +317,9 @@ impl<'a> Reader<'a> {
         let mut text = String::from(first);
         text.push_str(&self.rest[..end]);
         self.rest = &self.rest[end..];
+        if self.strict && text.contains([' ', '\t', '\n', ';', '|', '&', '(', ')', '<', '>']) {
+            self.found.doubt(&format!("`{}` is not understood", self.word.raw));
+        }
         self.put(text);
     }
 
