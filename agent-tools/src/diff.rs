@@ -22,8 +22,8 @@ pub struct Diff {
     pub added: usize,
     /// How many lines were removed.
     pub removed: usize,
-    /// The first line that differs, counted from 1 in the new text; where only the end was removed, the last line left
-    /// (0 in a text without lines). None where nothing differs.
+    /// The first line that differs, counted from 1 in the new text; where only the end was removed, the last line left.
+    /// None where nothing differs.
     pub first_changed: Option<u64>,
 }
 
@@ -67,7 +67,7 @@ impl Middle<'_> {
     fn line_of(&self, first: &DiffOp) -> u64 {
         let line = first.new_range().start + 1;
         let at_end = first.new_range().start >= self.new.len();
-        (self.above + if at_end { self.new.len() } else { line }) as u64
+        (self.above + if at_end { self.new.len() } else { line }).max(1) as u64
     }
 
     fn text(&self, ops: Vec<DiffOp>) -> String {
@@ -156,4 +156,86 @@ fn line_ranges(text: &str, start: usize, end: usize) -> Vec<Range<usize>> {
             range
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn diffs_are_told_line_by_line() {
+        let long = |change: &str| {
+            (1..=20).map(|i| if i == 10 { format!("{change}\n") } else { format!("{i}\n") }).collect::<String>()
+        };
+        for (old, new, text, counts) in [
+            ("a\n", "a\n", "", (0, 0, None)),
+            ("", "", "", (0, 0, None)),
+            ("", "a\nb\n", "+1 a\n+2 b", (2, 0, Some(1))),
+            ("a\n", "", "-1 a", (0, 1, Some(1))),
+            ("a\nb\nc\n", "a\nB\nc\n", " 1 a\n-2 b\n+2 B\n 3 c", (1, 1, Some(2))),
+            ("a\nb\nc\n", "a\nb\n", " 1 a\n 2 b\n-3 c", (0, 1, Some(2))),
+            ("a\nb\n", "b\n", "-1 a\n 1 b", (0, 1, Some(1))),
+            ("a", "a\n", "-1 a\n\\ No newline at end of file\n+1 a", (1, 1, Some(1))),
+            ("a\r\n", "a\n", "-1 a\r\n+1 a", (1, 1, Some(1))),
+            (&long("x"), &long("y"), "  7 7\n  8 8\n  9 9\n-10 x\n+10 y\n 11 11\n 12 12\n 13 13", (1, 1, Some(10))),
+        ] {
+            let diff = Diff::between(old, new);
+            assert_eq!(diff.text, text, "{old:?} {new:?}");
+            assert_eq!((diff.added, diff.removed, diff.first_changed), counts, "{old:?} {new:?}");
+        }
+    }
+
+    /// Applies the lines of a diff that leaves nothing out.
+    fn applied(diff: &Diff) -> (Vec<String>, Vec<String>) {
+        let (mut old, mut new) = (Vec::new(), Vec::new());
+        for line in diff.text.lines() {
+            let body = line.split_at(1).1.trim_start().split_once(' ').map_or("", |(_, body)| body).to_owned();
+            match &line[..1] {
+                "-" => old.push(body),
+                "+" => new.push(body),
+                _ => {
+                    old.push(body.clone());
+                    new.push(body);
+                }
+            }
+        }
+        (old, new)
+    }
+
+    proptest! {
+        #[test]
+        fn a_diff_tells_both_texts(
+            old in prop::collection::vec("[ab]", 0..5),
+            new in prop::collection::vec("[ab]", 0..5),
+        ) {
+            prop_assume!(old != new);
+            let whole = |lines: &[String]| lines.iter().map(|line| format!("{line}\n")).collect::<String>();
+            let diff = Diff::between(&whole(&old), &whole(&new));
+            // Up to three lines around a change are shown, so of texts this short only the far ends may be left out.
+            let (shown_old, shown_new) = applied(&diff);
+            prop_assert!(whole(&old).contains(&whole(&shown_old)) && whole(&new).contains(&whole(&shown_new)));
+            prop_assert_eq!(old.len() - shown_old.len(), new.len() - shown_new.len());
+            prop_assert_eq!(old.len() + diff.added, new.len() + diff.removed);
+        }
+
+        #[test]
+        fn what_is_skipped_changes_no_number(above in 0_usize..3000, below in 0_usize..3000) {
+            let text = |middle: &str| format!("{}{middle}\n{}", "same é\n".repeat(above), "same é\n".repeat(below));
+            let diff = Diff::between(&text("old"), &text("new"));
+            prop_assert_eq!((diff.added, diff.removed, diff.first_changed), (1, 1, Some(above as u64 + 1)));
+            prop_assert_eq!(diff.text.lines().count(), 2 + above.min(3) + below.min(3));
+        }
+    }
+
+    #[test]
+    fn one_line_of_a_long_text_and_a_text_that_has_nothing_in_common_take_bounded_time() {
+        let long = "a line of text\n".repeat(70_000);
+        let start = Instant::now();
+        assert_eq!(Diff::between(&long, &long.replacen("text", "TEXT", 1)).added, 1);
+        let other: String = (0..70_000).map(|i| format!("{}\n", i % 977)).collect();
+        assert!(Diff::between(&long, &other).added > 0);
+        // Half a second is the limit of the second; the rest is room for a busy machine.
+        assert!(start.elapsed() < Duration::from_secs(8), "{:?}", start.elapsed());
+    }
 }

@@ -56,7 +56,8 @@ fn object_by(schema: &Value, mut object: Map<String, Value>) -> Result<Map<Strin
                     .insert(name.clone(), value_by(property, value).map_err(|problem| format!("`{name}` {problem}"))?);
             }
             None if required.contains(&name.as_str()) => {
-                return Err(format!("`{name}` is missing; it is required"));
+                let least = if property["minItems"].as_u64() > Some(0) { ": at least one is needed" } else { "" };
+                return Err(format!("`{name}` is missing; it is required{least}"));
             }
             None => {
                 if let Some(default) = property.get("default") {

@@ -386,9 +386,11 @@ fn words<D: Dialect>(problem: &Problem) -> String {
 }
 
 fn on_lines(lines: &[u64], count: usize) -> String {
-    let numbers: Vec<String> = lines.iter().map(u64::to_string).collect();
+    let mut numbers: Vec<String> = lines.iter().map(u64::to_string).collect();
+    numbers.dedup();
     match &numbers[..] {
-        [all @ .., last] if count == lines.len() && !all.is_empty() => format!("lines {} and {last}", all.join(", ")),
+        [only] => format!("line {only}"),
+        [all @ .., last] if count == lines.len() => format!("lines {} and {last}", all.join(", ")),
         all => format!("lines {} and more", all.join(", ")),
     }
 }
@@ -399,7 +401,7 @@ mod tests {
     use proptest::prelude::*;
     use proptest::sample::subsequence;
 
-    fn bytes<'e>(edits: &'e [(String, String)]) -> Vec<(&'e [u8], &'e [u8])> {
+    fn bytes(edits: &[(String, String)]) -> Vec<(&[u8], &[u8])> {
         edits.iter().map(|(old, new)| (old.as_bytes(), new.as_bytes())).collect()
     }
 

@@ -49,37 +49,36 @@ fn matching(lines: &[&str], wanted: &[&str], start: usize) -> usize {
 fn at_place(lines: &[&str], wanted: &[&str], start: usize) -> String {
     let end = (start + wanted.len()).min(lines.len());
     let there = lines[start..end].join("\n");
-    if end - start == wanted.len()
-        && let Some(reason) = difference(&there, &wanted.join("\n"))
-    {
-        return format!("{} differ from it only in {reason}: {}", span(start, end), quoted(&there));
+    let whole = end - start == wanted.len();
+    if let Some(reason) = difference(&there, &wanted.join("\n")).filter(|_| whole) {
+        let have =
+            if wanted.len() == 1 { format!("Line {end} has") } else { format!("Lines {}-{end} have", start + 1) };
+        return format!("{have} it but for {reason}: {}.", quoted(&there));
     }
-    let compared = wanted.iter().zip(&lines[start..end]).position(|(w, l)| !looks(l).contains(&looks(w)));
-    match compared {
-        Some(i) => format!(
-            "Line {} of the file is {}, where it has {}",
-            start + i + 1,
-            quoted(lines[start + i]),
-            quoted(wanted[i])
-        ),
-        None => format!("{} are like its beginning; the file ends there.", span(start, end)),
+    match wanted.iter().zip(&lines[start..end]).position(|(w, l)| !looks(l).contains(&looks(w))) {
+        Some(i) => {
+            let (line, found, wanted) = (start + i + 1, quoted(lines[start + i]), quoted(wanted[i]));
+            format!("Line {} fits, but line {line} of the file is {found}, not {wanted}.", fitting(start, i))
+        }
+        None => format!("It fits from line {} on, but the file ends at line {}.", start + 1, lines.len()),
     }
 }
 
-fn span(start: usize, end: usize) -> String {
-    if end - start == 1 { format!("Parts of line {}", end) } else { format!("Lines {}-{end}", start + 1) }
+/// A line that fits, beside one that does not: the one above, or the one below where there is none above.
+fn fitting(start: usize, misfit: usize) -> usize {
+    if misfit > 0 { start + misfit } else { start + misfit + 2 }
 }
 
 /// With escapes, so that tabs, carriage returns and invisible characters can be told apart.
 fn quoted(text: &str) -> String {
-    format!("{:?}.", clipped(text, SHOWN))
+    format!("{:?}", clipped(text, SHOWN))
 }
 
 fn nearest_line(lines: &[&str], wanted: &str) -> Option<String> {
     let pairs = Pairs::of(wanted);
     let near = |line: &&str| pairs.shared(&Pairs::of(line));
     let (at, line) = lines.iter().enumerate().max_by_key(|(at, line)| (near(line), std::cmp::Reverse(*at)))?;
-    (near(line) >= NEAR).then(|| format!("The nearest is line {}: {}", at + 1, quoted(line)))
+    (near(line) >= NEAR).then(|| format!("The nearest is line {}: {}.", at + 1, quoted(line)))
 }
 
 /// Which pairs of letters a line has, blanks left out, as a set of a fixed size.
@@ -117,21 +116,18 @@ mod tests {
     #[test]
     fn the_hint_says_what_differs() {
         for (text, wanted, expect) in [
+            ("a\n\tfoo(bar)\nb\n", "    foo(bar)", "Line 2 has it but for white space: \"\\tfoo(bar)\"."),
+            ("a\r\nb\r\nc\n", "a\nb", "Lines 1-2 have it but for line endings"),
+            ("x = 'e\u{301}te\u{301}'\n", "x = 'été'", "but for the form of accented letters"),
+            ("a\u{a0}b\n", "a b", "but for white space"),
+            ("say \u{201c}hi\u{201d}\n", "say \"hi\"", "but for characters that look alike"),
+            ("Two\n", "two", "but for upper and lower case"),
             (
-                "a\n\tfoo(bar)\nb\n",
-                "    foo(bar)",
-                "Parts of line 2 differ from it only in white space: \"\\tfoo(bar)\".",
+                "fn main() {\n    let x = 1;\n    go_on_and_on(x);\n}\n",
+                "fn main() {\n    let x = 2;\n    go_on_and_on(x);",
+                "Line 1 fits, but line 2 of the file is \"    let x = 1;\", not \"    let x = 2;\".",
             ),
-            ("a\r\nb\r\nc\n", "a\nb", "Lines 1-2 differ from it only in line endings"),
-            ("x = 'e\u{301}te\u{301}'\n", "x = 'été'", "only in the form of accented letters"),
-            ("a\u{a0}b\n", "a b", "only in white space"),
-            ("say \u{201c}hi\u{201d}\n", "say \"hi\"", "only in characters that look alike"),
-            ("Two\n", "two", "only in upper and lower case"),
-            (
-                "fn main() {\n    let x = 1;\n    go(x);\n}\n",
-                "fn main() {\n    let x = 2;",
-                "Line 2 of the file is \"    let x = 1;\"., where it has",
-            ),
+            ("a long last line\n", "a long last line\nb\nc", "Line 1 fits, but line 2 of the file is \"\", not \"b\"."),
             ("let count = 1;\nlet other = 2;\n", "let cuont = 1;", "The nearest is line 1: \"let count = 1;\"."),
         ] {
             let found = hint(text, wanted).unwrap_or_default();

@@ -44,7 +44,10 @@ pub(super) fn absolute(path: &str, place: &Place) -> Result<PathBuf, ToolError> 
 /// # Errors
 /// Those of the disk; [`ErrorKind::FileTooLarge`]; [`ErrorKind::Interrupted`] once nobody waits any more.
 pub(super) fn contents(opened: Opened, wanted: &Wanted) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::with_capacity(usize::try_from(opened.len.min(MOST)).unwrap_or(0));
+    if opened.len > MOST {
+        return Err(ErrorKind::FileTooLarge.into());
+    }
+    let mut bytes = Vec::with_capacity(usize::try_from(opened.len).unwrap_or(0));
     let mut reader = opened.reader.take(MOST + 1);
     while reader.by_ref().take(1 << 20).read_to_end(&mut bytes)? > 0 {
         wanted.check()?;

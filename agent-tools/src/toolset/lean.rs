@@ -263,6 +263,7 @@ struct EditFile {
     /// File path, relative to the working directory.
     path: String,
     /// The edits, in any order.
+    #[schemars(length(min = 1))]
     edits: Vec<Replacement>,
     /// Check and show the diff, write nothing.
     #[serde(default)]

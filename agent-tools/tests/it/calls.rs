@@ -94,12 +94,13 @@ impl<'t> Case<'t> {
             .sections
             .iter()
             .filter_map(|(head, _)| head.strip_prefix("after ").or(head.strip_prefix("file ")))
-            .map(|path| path.split_once(' ').unwrap_or((path, "")))
+            .map(path_and_form)
             .collect();
         let mut told = String::new();
         for (path, stamp) in after.iter().filter(|(path, stamp)| before.get(*path) != Some(stamp)) {
             let name = path.to_str().unwrap();
-            let form = forms.get(name).copied().unwrap_or_default();
+            let plain = if stamp.bytes.contains(&b'\r') { "json" } else { "" };
+            let form = forms.get(name).copied().unwrap_or(plain);
             let space = if form.is_empty() { "" } else { " " };
             told.push_str(&format!("--- after {name}{space}{form}\n{}\n", formed(&stamp.bytes, form)));
         }
@@ -110,8 +111,13 @@ impl<'t> Case<'t> {
     }
 }
 
+fn path_and_form(text: &str) -> (&str, &str) {
+    let formed = ["json", "hex"].into_iter().find_map(|form| Some((text.strip_suffix(form)?.strip_suffix(' ')?, form)));
+    formed.unwrap_or((text, ""))
+}
+
 fn file<'t>(head: &'t str, text: &str) -> (&'t str, Vec<u8>) {
-    let (path, form) = head["file ".len()..].split_once(' ').unwrap_or((&head["file ".len()..], ""));
+    let (path, form) = path_and_form(&head["file ".len()..]);
     let bytes = match form {
         "json" => serde_json::from_str::<String>(text).unwrap().into_bytes(),
         "hex" => (0..text.len()).step_by(2).map(|i| u8::from_str_radix(&text[i..i + 2], 16).unwrap()).collect(),
