@@ -4,7 +4,7 @@ use unicode_normalization::UnicodeNormalization;
 
 /// The text as it looks: letters composed, blanks, quotes and dashes of all kinds as the plain ones.
 pub(super) fn folded(text: &str) -> String {
-    text.nfkc().map(plain).collect()
+    if text.is_ascii() { text.chars().map(plain).collect() } else { text.nfkc().map(plain).collect() }
 }
 
 /// The plain character for one that looks the same.

@@ -134,7 +134,7 @@ fn replace(path: &Path, expected: Option<&[u8]>, contents: &[u8], wanted: &Wante
     let mut temporary = beside(directory, before.as_ref())?;
     for piece in contents.chunks(1 << 20) {
         wanted.check()?;
-        temporary.write_all(piece)?;
+        temporary.as_file_mut().write_all(piece)?;
     }
     temporary.as_file().sync_data()?;
     if let Some(expected) = expected
@@ -243,4 +243,67 @@ fn holds(path: &Path, expected: &[u8]) -> io::Result<bool> {
 fn without_path(error: io::Error) -> io::Error {
     let code = std::error::Error::source(&error).and_then(|e| e.downcast_ref::<io::Error>()?.raw_os_error());
     code.map_or(error, io::Error::from_raw_os_error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    #[tokio::test]
+    async fn work_that_nobody_waits_for_any_more_can_stop() {
+        let (stopped, stops) = mpsc::channel();
+        let work = away(move |wanted| {
+            while wanted.check().is_ok() {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            stopped.send(()).unwrap();
+        });
+        assert!(tokio::time::timeout(Duration::from_millis(20), work).await.is_err());
+        stops.recv_timeout(Duration::from_secs(10)).expect("it goes on for ever");
+    }
+
+    #[test]
+    fn nothing_is_written_once_nobody_waits() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("f");
+        fs::write(&path, "old").unwrap();
+        let nobody = Wanted(Weak::new());
+        let refused = replace(&path, Some(b"old"), b"new", &nobody);
+        assert!(matches!(refused, Err(WriteError::Io(e)) if e.kind() == ErrorKind::Interrupted));
+        assert_eq!(fs::read_to_string(&path).unwrap(), "old");
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "a temporary file is left");
+    }
+
+    #[tokio::test]
+    async fn only_what_was_expected_is_replaced() {
+        let dir = tempfile::tempdir().unwrap();
+        for (there, expected, replaced) in [
+            (Some("old"), Some("old"), true),
+            (Some("old"), Some("ol"), false),
+            (Some("old"), Some("old!"), false),
+            (Some("old"), None, false),
+            (Some(""), Some(""), true),
+            (None, None, true),
+            (None, Some("old"), false),
+        ] {
+            let path = dir.path().join("f");
+            there.map_or_else(|| drop(fs::remove_file(&path)), |text| fs::write(&path, text).unwrap());
+            let done = Disk.replace(&path, expected.map(str::as_bytes), b"new").await;
+            assert_eq!(done.is_ok(), replaced, "{there:?} {expected:?}");
+            assert!(replaced || matches!(done, Err(WriteError::Changed)));
+            let text = fs::read_to_string(&path).ok();
+            assert_eq!(text.as_deref(), if replaced { Some("new") } else { there }, "{there:?} {expected:?}");
+        }
+    }
+
+    #[test]
+    fn names_of_directories_are_no_files() {
+        for (path, is_file) in
+            [("/a/b", true), ("/a/b/", false), ("/a/b/.", false), ("/a/..", false), ("/", false), ("/a/.b", true)]
+        {
+            assert_eq!(must_name_a_file(Path::new(path)).is_ok(), is_file, "{path}");
+        }
+    }
 }

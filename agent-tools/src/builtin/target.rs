@@ -71,24 +71,23 @@ pub(super) fn cannot(what: &str, path: &str, error: io::Error) -> ToolError {
 
 /// An error of the disk in plain words.
 fn plainly(error: &io::Error) -> String {
+    if error.get_ref().is_some() {
+        return error.to_string();
+    }
     let known = match error.kind() {
-        _ if error.get_ref().is_some() => None,
-        ErrorKind::NotFound => Some("no such file or directory"),
-        ErrorKind::PermissionDenied => Some("permission denied"),
-        ErrorKind::IsADirectory => Some("it is a directory"),
-        ErrorKind::NotADirectory => Some("a parent of it is a file, not a directory"),
-        ErrorKind::InvalidFilename => Some("its name is too long"),
-        ErrorKind::StorageFull => Some("the disk is full"),
-        ErrorKind::QuotaExceeded => Some("the disk quota is used up"),
-        ErrorKind::ReadOnlyFilesystem => Some("the file system is read-only"),
-        ErrorKind::FileTooLarge => Some("it is larger than 128 MiB; use a command that edits in a stream, such as sed"),
-        ErrorKind::Interrupted => Some("the call was cancelled"),
-        _ if Errno::from_io_error(error) == Some(Errno::LOOP) => Some("its links lead in a circle"),
-        _ => None,
+        ErrorKind::NotFound => "no such file or directory",
+        ErrorKind::PermissionDenied => "permission denied",
+        ErrorKind::IsADirectory => "it is a directory",
+        ErrorKind::NotADirectory => "a parent of it is a file, not a directory",
+        ErrorKind::InvalidFilename => "its name is too long",
+        ErrorKind::StorageFull => "the disk is full",
+        ErrorKind::QuotaExceeded => "the disk quota is used up",
+        ErrorKind::ReadOnlyFilesystem => "the file system is read-only",
+        ErrorKind::FileTooLarge => "it is larger than 128 MiB; use a command that edits in a stream, such as sed",
+        ErrorKind::WouldBlock => "there is nothing to read in it now",
+        ErrorKind::Interrupted => "the call was cancelled",
+        _ if Errno::from_io_error(error) == Some(Errno::LOOP) => "its links lead in a circle",
+        _ => return error.to_string().split(" (os error").next().unwrap_or_default().to_lowercase(),
     };
-    known.map_or_else(|| without_number(&error.to_string()), Into::into)
-}
-
-fn without_number(text: &str) -> String {
-    text.split(" (os error").next().unwrap_or(text).to_lowercase()
+    known.into()
 }

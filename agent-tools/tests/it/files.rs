@@ -75,9 +75,11 @@ impl Workspace {
     }
 }
 
+type Reply = dyn Fn(Option<&Change>) -> Answer + Send + Sync;
+
 /// Somebody who answers, and the changes that they were shown.
 struct Person {
-    answer: Box<dyn Fn(Option<&Change>) -> Answer + Send + Sync>,
+    answer: Box<Reply>,
     questions: Mutex<Vec<Option<Change>>>,
 }
 
