@@ -22,7 +22,7 @@ fn plain(c: char) -> char {
 pub(super) fn difference(inside: &str, wanted: &str) -> Option<&'static str> {
     type Key = fn(&str) -> String;
     const REASONS: [(Key, &str); 7] = [
-        (|t| t.replace('\r', ""), "line endings (the file has \\r\\n in places)"),
+        (|t| t.replace('\r', ""), "line endings (\\r\\n against \\n)"),
         (|t| squeezed(t), "white space"),
         (|t| t.nfc().collect(), "the form of accented letters (one character, or letter and accent)"),
         (|t| folded(t), "characters that look alike (blanks, quotes, dashes)"),

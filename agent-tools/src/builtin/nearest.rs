@@ -42,7 +42,7 @@ fn places(lines: &[&str], wanted: &str) -> Vec<usize> {
 
 /// How many wanted lines look like those of the file from a place on.
 fn matching(lines: &[&str], wanted: &[&str], start: usize) -> usize {
-    wanted.iter().take(COMPARED).zip(&lines[start..]).filter(|(w, l)| looks(l).contains(&looks(w))).count()
+    (0..wanted.len().min(COMPARED)).zip(&lines[start..]).filter(|(i, line)| fits(line, wanted, *i)).count()
 }
 
 /// What keeps the lines at a place from being the wanted ones.
@@ -55,12 +55,25 @@ fn at_place(lines: &[&str], wanted: &[&str], start: usize) -> String {
             if wanted.len() == 1 { format!("Line {end} has") } else { format!("Lines {}-{end} have", start + 1) };
         return format!("{have} it but for {reason}: {}.", quoted(&there));
     }
-    match wanted.iter().zip(&lines[start..end]).position(|(w, l)| !looks(l).contains(&looks(w))) {
-        Some(i) => {
-            let (line, found, wanted) = (start + i + 1, quoted(lines[start + i]), quoted(wanted[i]));
+    let misfit = (0..wanted.len()).zip(&lines[start..end]).find(|(i, line)| !fits(line, wanted, *i));
+    match misfit {
+        Some((i, found)) => {
+            let (line, found, wanted) = (start + i + 1, quoted(found), quoted(wanted[i]));
             format!("Line {} fits, but line {line} of the file is {found}, not {wanted}.", fitting(start, i))
         }
+        None if whole => format!("Lines {}-{end} look like it: {}.", start + 1, quoted(&there)),
         None => format!("It fits from line {} on, but the file ends at line {}.", start + 1, lines.len()),
+    }
+}
+
+/// Whether a line of the file looks like the wanted one of this number: the first may begin, and the last end, within it.
+fn fits(line: &str, wanted: &[&str], number: usize) -> bool {
+    let (line, part) = (looks(line), looks(wanted[number]));
+    match (number == 0, number + 1 == wanted.len()) {
+        (true, true) => line.contains(&part),
+        (true, false) => line.ends_with(&part),
+        (false, true) => line.starts_with(&part),
+        (false, false) => line == part,
     }
 }
 
@@ -127,6 +140,8 @@ mod tests {
                 "fn main() {\n    let x = 2;\n    go_on_and_on(x);",
                 "Line 1 fits, but line 2 of the file is \"    let x = 1;\", not \"    let x = 2;\".",
             ),
+            ("first line\nxbx\nthird\n", "first line\nb\nthird", "line 2 of the file is \"xbx\", not \"b\"."),
+            ("a\nb\n", "a\r\nb", "Lines 1-2 have it but for line endings"),
             ("a long last line\n", "a long last line\nb\nc", "Line 1 fits, but line 2 of the file is \"\", not \"b\"."),
             ("let count = 1;\nlet other = 2;\n", "let cuont = 1;", "The nearest is line 1: \"let count = 1;\"."),
         ] {
