@@ -1,6 +1,7 @@
 //! Which zone a path lies in, seen through links.
 
-use std::collections::VecDeque;
+use std::cell::RefCell;
+use std::collections::{HashMap, VecDeque};
 use std::ffi::OsStr;
 use std::path::{Component, Path, PathBuf};
 
@@ -44,6 +45,8 @@ pub(crate) struct Ground<'a> {
     store: Option<PathBuf>,
     workspace: Vec<PathBuf>,
     private: Vec<PathBuf>,
+    /// Directories with their links followed: most paths of a command lie in a few of them.
+    followed: RefCell<HashMap<PathBuf, Option<PathBuf>>>,
 }
 
 impl<'a> Ground<'a> {
@@ -66,6 +69,7 @@ impl<'a> Ground<'a> {
             store: place.store.as_deref().map(follow),
             workspace,
             private: place.private.iter().map(|path| follow(path)).collect(),
+            followed: RefCell::default(),
         }
     }
 
@@ -78,11 +82,21 @@ impl<'a> Ground<'a> {
         if needs_nothing(path) {
             return Located { resolved: path.to_path_buf(), zone: None };
         }
-        match resolve(path) {
+        match self.resolve(path) {
             Some(resolved) => Located { zone: self.zone(path, &resolved), resolved },
             // Links that go in circles lead nowhere that could be judged.
             None => Located { resolved: path.to_path_buf(), zone: Some(Zone::System) },
         }
+    }
+
+    fn resolve(&self, path: &Path) -> Option<PathBuf> {
+        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return resolve(path) };
+        let mut followed = self.followed.borrow_mut();
+        if !followed.contains_key(parent) {
+            followed.insert(parent.to_path_buf(), resolve(parent));
+        }
+        let plain = followed.get(parent).cloned().flatten()?.join(name);
+        if std::fs::read_link(&plain).is_ok() { resolve(path) } else { Some(plain) }
     }
 
     fn zone(&self, path: &Path, resolved: &Path) -> Option<Zone> {

@@ -1,5 +1,7 @@
 //! The gate, the zones, and what shell commands need.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
+
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -138,7 +140,9 @@ fn each_right_has_its_finding() {
 fn variables_of_the_environment_are_known() {
     let mut place = place();
     place.env = vec![("OUT".into(), "/etc".into()), ("SUB".into(), "src".into())];
-    for (command, expect) in [("cat $OUT/x", "4000"), ("cat \"$SUB/x\"", "0004"), ("cat $NONE/x", "unsure"), ("OUT=a; cat $OUT", "0004")] {
+    for (command, expect) in
+        [("cat $OUT/x", "4000"), ("cat \"$SUB/x\"", "0004"), ("cat $NONE/x", "unsure"), ("OUT=a; cat $OUT", "0004")]
+    {
         assert_eq!(verdict(&judge(command, &place)), expect, "{command}");
     }
 }
@@ -263,7 +267,9 @@ fn links_are_judged_by_where_they_lead() {
         assert_eq!(locate(path, &place).zone, zone, "{path}");
     }
     assert_ne!(locate("up/x", &place).zone, Some(Zone::Workspace));
-    for (command, expect) in [("echo x > nowhere", "0200"), ("cat inside/x", "0004"), ("cat n*", "4404"), ("cat i*/x", "0004")] {
+    for (command, expect) in
+        [("echo x > nowhere", "0200"), ("cat inside/x", "0004"), ("cat n*", "4404"), ("cat i*/x", "0004")]
+    {
         assert_eq!(verdict(&judge(command, &place)), expect, "{command}");
     }
 }
@@ -520,13 +526,58 @@ fn only_reading_while_a_plan_is_open() {
 
 /// Pieces of shell that mutations are made of.
 const PIECES: [&str; 44] = [
-    "cat", "rm", "-rf", "git", "log", "a.txt", "/etc/passwd", "~/x", "$X", "${X}", "${X:-", "}", "$(", ")", "`", "\"", "'",
-    "\\", "\n", ";", "&&", "||", "|", "&", ">", "<", ">>", "<(", "{", "(", "((", "))", "if", "then", "fi", "for", "in", "do",
-    "done", "case", "esac", "[[", "]]", "=",
+    "cat",
+    "rm",
+    "-rf",
+    "git",
+    "log",
+    "a.txt",
+    "/etc/passwd",
+    "~/x",
+    "$X",
+    "${X}",
+    "${X:-",
+    "}",
+    "$(",
+    ")",
+    "`",
+    "\"",
+    "'",
+    "\\",
+    "\n",
+    ";",
+    "&&",
+    "||",
+    "|",
+    "&",
+    ">",
+    "<",
+    ">>",
+    "<(",
+    "{",
+    "(",
+    "((",
+    "))",
+    "if",
+    "then",
+    "fi",
+    "for",
+    "in",
+    "do",
+    "done",
+    "case",
+    "esac",
+    "[[",
+    "]]",
+    "=",
 ];
 
 fn corpus() -> Vec<String> {
-    let tables = [include_str!("../data/policy/commands.tsv"), include_str!("../data/policy/needs.tsv"), include_str!("../data/policy/closed.tsv")];
+    let tables = [
+        include_str!("../data/policy/commands.tsv"),
+        include_str!("../data/policy/needs.tsv"),
+        include_str!("../data/policy/closed.tsv"),
+    ];
     tables.iter().flat_map(|table| rows(table)).map(|mut row| row.swap_remove(0)).collect()
 }
 
@@ -568,6 +619,12 @@ proptest! {
     }
 
     #[test]
+    fn what_follows_on_the_same_line_is_never_hidden(command in mutated()) {
+        prop_assume!(!command.contains("<<") && !command.contains('#') && !command.ends_with('\\'));
+        prop_assert!(!runs(&judge(&format!("{command}; sudo rm -rf /"), &place())), "{command:?} hides what follows");
+    }
+
+    #[test]
     fn a_redirect_to_the_system_is_seen_behind_any_command(command in prop::sample::select(corpus())) {
         prop_assume!(!command.contains("<<") && !command.contains('#') && !command.is_empty());
         let needs = judge(&format!("{command} > /etc/passwd"), &place());
@@ -581,7 +638,12 @@ proptest! {
 #[ignore = "a measurement"]
 fn speed() {
     let place = place();
-    for command in ["git log --oneline -5", "cargo test 2>&1 | tail -20", "cd src && grep -rn 'fn main' . | head -5", "echo $(git rev-parse HEAD)"] {
+    for command in [
+        "git log --oneline -5",
+        "cargo test 2>&1 | tail -20",
+        "cd src && grep -rn 'fn main' . | head -5",
+        "echo $(git rev-parse HEAD)",
+    ] {
         let start = Instant::now();
         for _ in 0..1_000 {
             judge(command, &place);

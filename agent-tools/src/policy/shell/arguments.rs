@@ -116,9 +116,9 @@ impl<'a> Arguments<'a> {
         }
         if word.literal().is_none() {
             if program.any {
-                self.values.push((Kind::Mention, word.clone()))
+                self.values.push((Kind::Mention, word.clone()));
             } else {
-                self.doubt(format!("`{}` could be any option", word.raw))
+                self.doubt(format!("`{}` could be any option", word.raw));
             }
         } else if program.any && cluster.contains('/') {
             // An option that is not listed may have a path glued on.

@@ -1,5 +1,6 @@
 //! Judges the commands of a plan by the table of programs.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use super::arguments::{self, Arguments};
@@ -18,6 +19,8 @@ pub(super) struct Judge<'a> {
     ground: Ground<'a>,
     depth: usize,
     entries: usize,
+    /// What was found, so that no path is told of twice.
+    seen: HashSet<(String, Option<Zone>, Rights)>,
 }
 
 /// What stands around a command while it is judged.
@@ -56,7 +59,7 @@ const WRAPPERS: usize = 12;
 
 impl<'a> Judge<'a> {
     pub(super) fn new(place: &'a Place) -> Self {
-        Self { needs: Needs::default(), ground: Ground::new(place), depth: 0, entries: 0 }
+        Self { needs: Needs::default(), ground: Ground::new(place), depth: 0, entries: 0, seen: HashSet::new() }
     }
 
     pub(super) fn place(&self) -> &'a Place {
@@ -157,9 +160,8 @@ impl<'a> Judge<'a> {
         let Some(name) = head.literal() else {
             return self.doubt(format!("which program `{}` is is not known", head.raw));
         };
-        let name = match special::ordinary(name) {
-            Some(name) => name,
-            None => return self.code_file(head, rest, Rights::READ.union(Rights::EXECUTE), around),
+        let Some(name) = special::ordinary(name) else {
+            return self.code_file(head, rest, Rights::READ.union(Rights::EXECUTE), around);
         };
         if special::is_key_word(name) {
             return;
@@ -433,8 +435,7 @@ impl<'a> Judge<'a> {
     fn at(&mut self, path: &Path, shown: &str, rights: Rights) {
         let located = self.ground.locate(path);
         let rights = rights_on(&located.resolved, rights);
-        let known = self.needs.findings.iter().any(|f| f.what == shown && f.zone == located.zone && f.rights == rights);
-        if !known {
+        if self.seen.insert((shown.to_owned(), located.zone, rights)) {
             self.needs.find(shown, located.zone, rights);
         } else if let Some(zone) = located.zone {
             self.needs.mode = self.needs.mode.with(zone, rights);

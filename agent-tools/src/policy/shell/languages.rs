@@ -19,7 +19,7 @@ pub(super) fn sed(judge: &mut Judge<'_>, words: &[Word], around: &Around<'_>) {
                 rest.next();
             }
             Some(text) if !ended && is_sed_flag(text) => {
-                in_place |= text == "--in-place" || text.starts_with("--in-place=") || cluster_has_i(text)
+                in_place |= text == "--in-place" || text.starts_with("--in-place=") || cluster_has_i(text);
             }
             _ if !ended && word.start().starts_with('-') && word.literal() != Some("-") => {
                 judge.doubt(format!("sed: its option `{}` is not known here", word.raw));

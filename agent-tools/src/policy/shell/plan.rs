@@ -3,10 +3,12 @@
 use std::collections::HashMap;
 use std::ops::Range;
 use std::path::{Component, Path, PathBuf};
+use std::rc::Rc;
 
 use super::parse::{self, Join, Node, Redirect, Simple};
 use super::words::{self, Found, Variables, Word};
 use crate::place::Place;
+use crate::policy::zone::resolve;
 
 /// All commands of a text.
 #[derive(Debug, Default)]
@@ -71,7 +73,8 @@ impl Dirs {
         let mut to = Vec::new();
         for dir in self.0.iter().flatten() {
             let joined = dir.join(path);
-            for dir in [by_name(&joined), joined] {
+            let by_place = resolve(&joined).unwrap_or_else(|| joined.clone());
+            for dir in [by_name(&joined), by_place] {
                 if !to.contains(&dir) {
                     to.push(dir);
                 }
@@ -102,7 +105,7 @@ pub(super) struct Shell {
     /// Where it is instead if the last `cd` failed.
     failed: Option<Dirs>,
     variables: Variables,
-    functions: HashMap<String, Node>,
+    functions: HashMap<String, Rc<Node>>,
 }
 
 impl Shell {
@@ -137,6 +140,8 @@ pub(super) fn plan(text: &str, dirs: Dirs, place: &Place, depth: usize) -> Plan 
 /// Texts within texts: substitutions, `eval`, `sh -c`.
 pub(super) const TEXTS: usize = 16;
 const COMMANDS: usize = 2_000;
+/// Variables and functions that are followed.
+const NAMES: usize = 100;
 /// A loop over more words is judged once, with a variable that may be any of them.
 const ROUNDS: usize = 24;
 
@@ -170,6 +175,9 @@ impl Planner<'_> {
     fn node(&mut self, node: &Node, shell: &mut Shell) {
         if self.plan.commands.len() > COMMANDS {
             return self.doubt("it has more than 2,000 commands");
+        }
+        if shell.variables.count() + shell.functions.len() > NAMES {
+            return self.doubt("it sets too many variables");
         }
         match node {
             Node::Simple(simple) => self.simple(simple, shell),
@@ -329,7 +337,7 @@ impl Planner<'_> {
 
     /// A body is judged where it stands, as if called with anything, and again where it is called.
     fn define(&mut self, name: &str, body: &Node, shell: &mut Shell) {
-        shell.functions.insert(name.into(), body.clone());
+        shell.functions.insert(name.into(), Rc::new(body.clone()));
         self.calls.push(name.into());
         self.node(body, &mut shell.clone());
         self.calls.pop();
@@ -423,7 +431,8 @@ impl Planner<'_> {
         let computes = |w: &Word| w.literal().is_none_or(|text| text.contains('[') && text.contains(['$', '`']));
         let sets = builtin != "printf" || operands.first().is_some_and(|w| w.start().starts_with("-v"));
         let calls_back = operands.iter().any(|w| w.start().starts_with("-C")) && builtin != "printf";
-        if calls_back || (sets && operands.iter().take(if builtin == "printf" { 2 } else { usize::MAX }).any(computes)) {
+        if calls_back || (sets && operands.iter().take(if builtin == "printf" { 2 } else { usize::MAX }).any(computes))
+        {
             self.doubt(format!("what `{builtin}` sets is computed"));
         }
         for name in operands.iter().filter_map(Word::literal) {

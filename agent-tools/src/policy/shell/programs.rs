@@ -205,3 +205,71 @@ fn kind(name: &str) -> Option<Kind> {
         _ => return None,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WORDS: [&str; 8] = [".", "any", "stop", "single", "subs", "lists", "skip", "deep"];
+    const JUDGES: [&str; 14] = [
+        "test",
+        "find",
+        "sed",
+        "awk",
+        "dd",
+        "tar",
+        "env",
+        "xargs",
+        "shell",
+        "interpreter",
+        "kill",
+        "checkout",
+        "push",
+        "git-config",
+    ];
+
+    fn is_known(word: &str) -> bool {
+        let name = word.strip_suffix('*').unwrap_or(word);
+        let bare = name.strip_prefix('=').unwrap_or(name);
+        kind(bare).is_some()
+            || WORDS.contains(&word)
+            || word.starts_with(['-', '+'])
+            || match word.split_once('=') {
+                Some(("here" | "net" | "sys", digit)) => digit.parse::<u8>().is_ok_and(|n| (1..8).contains(&n)),
+                Some(("operands", name)) => kind(name).is_some(),
+                Some(("judge", name)) => JUDGES.contains(&name),
+                _ => false,
+            }
+    }
+
+    #[test]
+    fn every_word_of_the_table_means_something() {
+        for line in include_str!("programs.txt").lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
+            let words = if line.starts_with(' ') { line } else { split_head(line).1 };
+            for word in split_destroys(words).0.split_whitespace() {
+                assert!(is_known(word), "`{word}` in `{line}`");
+            }
+        }
+    }
+
+    #[test]
+    fn subcommands_are_found_by_both_names() {
+        for name in [
+            "ls",
+            "[",
+            ":",
+            "git",
+            "git log",
+            "git stash",
+            "git stash list",
+            "git remote show",
+            "cargo test",
+            "go mod tidy",
+            "npm run",
+        ] {
+            assert!(find(name).is_some(), "{name}");
+        }
+        assert!(find("log").is_none());
+        assert!(find("git frobnicate").is_none());
+    }
+}

@@ -80,7 +80,7 @@ impl Word {
     fn push(&mut self, piece: Piece) {
         match (self.pieces.last_mut(), piece) {
             (Some(Piece::Text(old)), Piece::Text(new)) | (Some(Piece::Glob(old)), Piece::Glob(new)) => {
-                old.push_str(&new)
+                old.push_str(&new);
             }
             (_, piece) => self.pieces.push(piece),
         }
@@ -109,6 +109,10 @@ impl Variables {
         for name in other.set.keys() {
             self.set.entry(name.clone()).or_insert(None);
         }
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.set.len()
     }
 
     pub(super) fn is_set(&self, name: &str) -> bool {
@@ -474,9 +478,15 @@ impl<'a> Reader<'a> {
     /// `$( … )`, the opening taken: ends at the first `)` before which a whole command stands.
     fn substitution(&mut self) {
         const TRIES: usize = 32;
+        const BYTES: usize = 20 * 1024;
+        let mut bytes = 0;
         self.word.pieces.push(Piece::Unknown);
         for (end, _) in self.rest.match_indices(')').take(TRIES) {
             let inside = &self.rest[..end];
+            bytes += end;
+            if bytes > BYTES {
+                break;
+            }
             if parse::is_whole(inside) {
                 let comment = |(at, _)| at == 0 || inside[..at].ends_with([' ', '\t', '\n', ';', '&', '|', '(']);
                 if inside.match_indices('#').any(comment) || inside.contains("<<") {
