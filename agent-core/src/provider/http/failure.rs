@@ -130,7 +130,11 @@ impl Asking {
     /// The server answered with an error.
     pub(super) fn refused(&self, status: StatusCode, headers: &HeaderMap, body: &str) -> ProviderError {
         let kind = kind_of(status.as_u16(), body);
-        let mut why = format!("the server answered {status}");
+        let name = match status.as_u16() {
+            529 => "Overloaded",
+            _ => status.canonical_reason().unwrap_or_default(),
+        };
+        let mut why = format!("the server answered {} {name}", status.as_str());
         let place = headers.get(LOCATION).and_then(|l| l.to_str().ok());
         let text = place.map_or_else(|| told(body), |to| format!("it has moved to {to}"));
         if !text.is_empty() {
@@ -416,6 +420,7 @@ mod tests {
                 "Asking m at http://h/v1 failed: the server answered 500 Internal Server Error: [31mred.",
             ),
             (503, "", "Asking m at http://h/v1 failed: the server answered 503 Service Unavailable."),
+            (529, "", "Asking m at http://h/v1 failed: the server answered 529 Overloaded."),
             (
                 429,
                 r#"{"error":{"message":"Provider returned error","metadata":{"raw":"upstream is busy"}}}"#,
