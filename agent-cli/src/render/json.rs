@@ -4,6 +4,8 @@ use agent_core::session::stop_reason;
 use agent_core::{Ending, Event, Session, Tally, TurnError};
 use serde_json::{Value, json};
 
+use super::ending_text;
+
 /// Collects what the object at the end has.
 #[derive(Debug, Default)]
 pub struct Summary {
@@ -26,7 +28,10 @@ impl Summary {
             }
             Event::Finished { kind, .. } => self.tally.count(*kind),
             Event::Notice(_) => self.notice(event),
-            Event::Ended(ended) => self.ended = Some(ended.clone()),
+            Event::Ended(ended) => {
+                self.notices.extend(ended.as_ref().ok().and_then(ending_text));
+                self.ended = Some(ended.clone());
+            }
             Event::Prompt(_)
             | Event::Thinking(_)
             | Event::Ask(_)

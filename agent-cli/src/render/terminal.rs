@@ -2,10 +2,11 @@
 
 use std::io::{self, Write};
 
-use agent_core::{Ask, Ending, Event, Limit, Notice, Tally};
+use agent_core::{Ask, Ending, Event, Notice, Tally};
 use agent_tools::diff::Diff;
 use agent_tools::{CallKind, Change, Details, Outline, Status, ToolOutput};
 
+use super::ending_text;
 use super::style::{Style, plain};
 
 /// Where a turn is shown.
@@ -231,18 +232,4 @@ fn sign(kind: CallKind) -> &'static str {
 /// Lines that tell how a command ended: shown even where the preview ends before them.
 fn is_suffix(line: &str) -> bool {
     ["[exit code: ", "[error: ", "[output truncated ", "[LOOP_DETECTED: "].iter().any(|start| line.starts_with(start))
-}
-
-/// What a person is told of an ending; nothing where the answer says it all.
-fn ending_text(ending: &Ending) -> Option<String> {
-    Some(match ending {
-        Ending::Done => return None,
-        Ending::Blocked(text) => format!("the last call was not allowed: {text}"),
-        Ending::Cancelled => "stopped".into(),
-        Ending::Limit(Limit::Turns(n)) => format!("stopped after {n} requests: the limit maxTurns was reached"),
-        Ending::Limit(Limit::Cost) => "stopped: the limit maxCost was reached".into(),
-        Ending::Limit(Limit::Loop(n)) => format!("stopped: the same call was made {n} times in a row (loopLimit)"),
-        Ending::Truncated => "the answer was cut: it reached the limit of its size (maxTokens)".into(),
-        Ending::Refused => "the model refused to answer".into(),
-    })
 }
