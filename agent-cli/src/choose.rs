@@ -13,6 +13,7 @@ use agent_tools::policy::Permissions;
 use crate::error::CliError;
 use crate::run::tell;
 use crate::setup::Setup;
+use crate::weights;
 
 /// A model that was chosen.
 pub struct Chosen {
@@ -38,7 +39,10 @@ pub async fn choose(setup: &Setup, attended: bool) -> Result<Chosen, CliError> {
     let line = choice.line();
     match choice {
         Choice::Remote(remote) => Ok(Chosen { provider: client(setup, &remote)?, local: false, line }),
-        Choice::Local { .. } => Err(CliError::usage("todo")),
+        Choice::Local { model } => {
+            let (provider, line) = weights::open(setup, model.as_deref(), attended, line).await?;
+            Ok(Chosen { provider, local: true, line })
+        }
     }
 }
 
@@ -78,7 +82,10 @@ pub fn agent(setup: &Setup, chosen: Chosen, interactive: bool, attended: bool, p
     let gate = setup.gate(if asks { Permissions::Ask } else { Permissions::Auto });
     let tools = equip(&setup.settings, Arc::new(setup.catalogue()), chosen.local);
     let surroundings = Surroundings { place, config: &setup.world.config, platform: std::env::consts::OS };
-    let (agent, read) = assemble(&setup.settings, chosen.provider, tools, Arc::new(gate), &surroundings);
+    let (mut agent, read) = assemble(&setup.settings, chosen.provider, tools, Arc::new(gate), &surroundings);
+    if chosen.local && !setup.settings.is_set("maxTurns") {
+        agent.limits.max_turns = weights::STEPS;
+    }
     tell(&read.into_iter().filter_map(|file| file.notice).collect::<Vec<_>>());
     agent
 }

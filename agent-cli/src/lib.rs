@@ -9,11 +9,14 @@ mod choose;
 mod command;
 pub mod error;
 mod lines;
+#[cfg(feature = "local")]
+pub mod model;
 pub mod render;
 mod run;
 mod setup;
 mod signals;
 mod terminal;
+mod weights;
 
 use std::process::ExitCode;
 
@@ -58,7 +61,8 @@ async fn perform(setup: &Setup) -> Result<Exit, CliError> {
     match &setup.args.task {
         Task::Talk | Task::Prompt(_) => return run::run(setup).await,
         Task::ToolList | Task::ToolCall { .. } | Task::ToolBatch | Task::Check(_) | Task::Skills | Task::Config => {}
-        Task::ModelFetch | Task::ModelList => return Err(CliError::usage("this build has no embedded model")),
+        Task::ModelFetch => return done(weights::fetch(setup).await),
+        Task::ModelList => return done(weights::list(setup)),
     }
     run::tell(&setup.warnings);
     match &setup.args.task {

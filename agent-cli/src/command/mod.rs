@@ -2,6 +2,8 @@
 
 pub mod check;
 pub mod config;
+#[cfg(feature = "local")]
+pub mod model;
 pub mod skills;
 pub mod tool;
 
