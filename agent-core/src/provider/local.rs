@@ -11,6 +11,8 @@ mod decode;
 mod engine;
 mod prefix;
 mod protocol;
+#[cfg(test)]
+mod tests;
 mod tokenizer;
 
 use std::fs::File;

@@ -267,3 +267,140 @@ impl<R: Read + Seek> Store<'_, R> {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use candle_core::quantized::{GgmlDType, gguf_file};
+    use std::io::Cursor;
+
+    const WIDTH: usize = 256;
+    const WORDS: usize = 64;
+    const NAMES: [(&str, usize, usize); 12] = [
+        ("attn_norm.weight", 0, WIDTH),
+        ("attn_q.weight", WIDTH, WIDTH),
+        ("attn_q.bias", 0, WIDTH),
+        ("attn_k.weight", WIDTH / 2, WIDTH),
+        ("attn_k.bias", 0, WIDTH / 2),
+        ("attn_v.weight", WIDTH / 2, WIDTH),
+        ("attn_v.bias", 0, WIDTH / 2),
+        ("attn_output.weight", WIDTH, WIDTH),
+        ("ffn_norm.weight", 0, WIDTH),
+        ("ffn_gate.weight", WIDTH, WIDTH),
+        ("ffn_up.weight", WIDTH, WIDTH),
+        ("ffn_down.weight", WIDTH, WIDTH),
+    ];
+
+    /// Numbers without a pattern, the same each time; a row where there are no rows.
+    fn tensor(seed: usize, rows: usize, columns: usize) -> QTensor {
+        let number = |i: usize| ((i * 7919 + seed * 104_729 + 17) % 1009) as f32 / 1009.0 - 0.5;
+        let numbers: Vec<f32> = (0..rows.max(1) * columns).map(number).collect();
+        let tensor = Tensor::from_vec(numbers, (rows.max(1), columns), &Device::Cpu).unwrap();
+        if rows == 0 {
+            return QTensor::quantize(&tensor.flatten_all().unwrap(), GgmlDType::F32).unwrap();
+        }
+        QTensor::quantize(&tensor, GgmlDType::Q4K).unwrap()
+    }
+
+    /// A weights file of two layers that knows nothing.
+    fn toy(architecture: &str) -> Vec<u8> {
+        let metadata = [
+            ("general.architecture", Value::String(architecture.into())),
+            ("qwen2.block_count", Value::U32(2)),
+            ("qwen2.embedding_length", Value::U32(256)),
+            ("qwen2.attention.head_count", Value::U32(2)),
+            ("qwen2.attention.head_count_kv", Value::U32(1)),
+            ("qwen2.attention.layer_norm_rms_epsilon", Value::F32(1e-6)),
+            ("qwen2.rope.freq_base", Value::F32(10_000.0)),
+        ];
+        let layers = (0..2).flat_map(|layer| {
+            NAMES.iter().enumerate().map(move |(i, (name, rows, columns))| {
+                (format!("blk.{layer}.{name}"), tensor(layer * 100 + i, *rows, *columns))
+            })
+        });
+        let ends = [("token_embd.weight", WORDS), ("output_norm.weight", 0)];
+        let ends = ends.map(|(name, rows)| (name.to_owned(), tensor(rows + 1000, rows, WIDTH)));
+        let tensors: Vec<(String, QTensor)> = layers.chain(ends).collect();
+        let tensors: Vec<(&str, &QTensor)> = tensors.iter().map(|(name, t)| (name.as_str(), t)).collect();
+        let metadata: Vec<(&str, &Value)> = metadata.iter().map(|(name, v)| (*name, v)).collect();
+        let mut file = Cursor::new(Vec::new());
+        gguf_file::write(&mut file, &metadata, &tensors).unwrap();
+        file.into_inner()
+    }
+
+    fn load(file: Vec<u8>) -> Result<Engine> {
+        let mut file = Cursor::new(file);
+        let content = Content::read(&mut file)?;
+        Engine::load(&content, &mut file, 2048)
+    }
+
+    /// Tokens without a pattern.
+    fn tokens(count: usize) -> Vec<u32> {
+        (0u32..).take(count).map(|i| (i * i + 3 * i) % 64).collect()
+    }
+
+    #[track_caller]
+    fn assert_alike(one: &[f32], other: &[f32], within: f32) {
+        let furthest = one.iter().zip(other).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+        let span = one.iter().fold(0f32, |most, x| most.max(x.abs()));
+        assert!(furthest <= within * span, "{furthest} of {span}");
+    }
+
+    #[test]
+    fn what_is_read_in_pieces_is_what_is_read_at_once() {
+        let engine = load(toy("qwen2")).unwrap();
+        let all = tokens(GROWTH + 70);
+        let mut memory = engine.memory().unwrap();
+        let at_once = engine.read(&mut memory, &all).unwrap();
+        assert_eq!((at_once.len(), memory.tokens()), (WORDS, &all[..]));
+        let mut memory = engine.memory().unwrap();
+        let mut last = Vec::new();
+        for piece in [&all[..1], &all[1..GROWTH - 3], &all[GROWTH - 3..GROWTH + 69], &all[GROWTH + 69..]] {
+            last = engine.read(&mut memory, piece).unwrap();
+        }
+        // Rows of several tokens and of one go through different kernels.
+        assert_alike(&at_once, &last, 0.02);
+        // An order that matters: the same tokens the other way round say something else.
+        let mut other = engine.memory().unwrap();
+        let turned: Vec<u32> = all.iter().rev().copied().collect();
+        let turned = engine.read(&mut other, &turned).unwrap();
+        assert!(at_once.iter().zip(&turned).any(|(a, b)| (a - b).abs() > 0.1));
+    }
+
+    #[test]
+    fn what_is_forgotten_is_gone() {
+        let engine = load(toy("qwen2")).unwrap();
+        let all = tokens(40);
+        let mut memory = engine.memory().unwrap();
+        let first = engine.read(&mut memory, &all).unwrap();
+        engine.read(&mut memory, &[5, 6, 7]).unwrap();
+        memory.keep(39);
+        assert_alike(&engine.read(&mut memory, &all[39..]).unwrap(), &first, 0.02);
+    }
+
+    #[test]
+    fn what_was_kept_is_remembered() {
+        let engine = load(toy("qwen2")).unwrap();
+        let all = tokens(40);
+        let mut memory = engine.memory().unwrap();
+        engine.read(&mut memory, &all[..30]).unwrap();
+        let halves = memory.halves().unwrap();
+        let mut again = engine.remember(&all[..30], &halves).unwrap();
+        let expect = engine.read(&mut memory, &all[30..]).unwrap();
+        assert_alike(&engine.read(&mut again, &all[30..]).unwrap(), &expect, 0.02);
+        assert!(engine.remember(&all[..29], &halves).is_err());
+        assert!(engine.remember(&all[..30], &halves[..1]).is_err());
+    }
+
+    #[test]
+    fn what_is_no_qwen2_is_refused_in_words() {
+        for (file, expect) in [
+            (toy("llama"), "architecture llama; qwen2 is needed"),
+            (b"GGUF".to_vec(), ""),
+            (b"<html>not found</html>".to_vec(), ""),
+        ] {
+            let error = load(file).err().unwrap().to_string();
+            assert!(error.contains(expect), "{error}");
+        }
+    }
+}

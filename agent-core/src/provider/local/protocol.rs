@@ -353,7 +353,7 @@ fn hint(result: &CallResult, ended: &str) -> Option<&'static str> {
 /// Whether a person or a policy said no: nothing to try again.
 fn refused(result: &CallResult) -> bool {
     let text = result.text();
-    ["rejected by the user", "blocked", "permission"].iter().any(|word| text.contains(word))
+    ["rejected by the user]", "blocked by bash safety policy"].iter().any(|word| text.contains(word))
 }
 
 /// Whether the model may answer in words. Not right after a first failure: it would report what it did not do.
@@ -392,8 +392,8 @@ fn unused_id(messages: &[Message]) -> String {
     numbers.map(|n| format!("local_{n}")).find(|id| !used.contains(&id.as_str())).unwrap_or_default()
 }
 
-/// Which turns fit, given how long each is: always the last thing that a person asked, and of the rest the latest. The
-/// first range is that request where what came right after it was left out. Nothing where even that is too much.
+/// Which turns fit, given how long each is: always the last thing that a person asked, and of the rest the latest.
+/// Nothing where even that is too much.
 pub(super) fn fit(turns: &[Turn], lengths: &[usize], room: usize) -> Option<Vec<usize>> {
     let cost = |range: std::ops::Range<usize>| lengths[range].iter().sum::<usize>();
     let end = turns.len();
