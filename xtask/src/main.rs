@@ -33,7 +33,7 @@ fn root() -> std::path::PathBuf {
     own.parent().unwrap_or(own).to_owned()
 }
 
-fn evaluated(outcome: Result<bool, String>) -> ExitCode {
+fn evaluated(outcome: Result<bool, Box<dyn std::error::Error>>) -> ExitCode {
     match outcome {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
