@@ -395,6 +395,9 @@ fn unused_id(messages: &[Message]) -> String {
 /// Which turns fit, given how long each is: always the last thing that a person asked, and of the rest the latest.
 /// Nothing where even that is too much.
 pub(super) fn fit(turns: &[Turn], lengths: &[usize], room: usize) -> Option<Vec<usize>> {
+    if turns.is_empty() {
+        return Some(Vec::new());
+    }
     let cost = |range: std::ops::Range<usize>| lengths[range].iter().sum::<usize>();
     let end = turns.len();
     let asked = turns.iter().rposition(|t| t.asked).unwrap_or(0);
