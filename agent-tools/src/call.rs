@@ -50,6 +50,23 @@ pub enum CallKind {
     Other,
 }
 
+impl CallKind {
+    /// Whether it writes files itself.
+    pub const fn changes_files(self) -> bool {
+        match self {
+            Self::Write | Self::Edit => true,
+            Self::Command
+            | Self::Read
+            | Self::Search
+            | Self::Skill
+            | Self::Todo
+            | Self::Plan
+            | Self::Agent
+            | Self::Other => false,
+        }
+    }
+}
+
 /// A file that a call is about.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Location {

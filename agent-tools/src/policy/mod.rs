@@ -222,17 +222,9 @@ impl Rules {
     }
 }
 
+/// Within the ceiling reading runs; commands and changes ask.
 fn asks_within(call: &Outline) -> bool {
-    match call.kind {
-        CallKind::Command | CallKind::Write | CallKind::Edit => true,
-        CallKind::Read
-        | CallKind::Search
-        | CallKind::Skill
-        | CallKind::Todo
-        | CallKind::Plan
-        | CallKind::Agent
-        | CallKind::Other => !call.needs.mode.only_reads(),
-    }
+    call.kind == CallKind::Command || call.kind.changes_files() || !call.needs.mode.only_reads()
 }
 
 /// The zone's word, as `agent check` prints it.
@@ -253,17 +245,13 @@ pub fn blocked(required: Mode, allowed: Mode) -> String {
 }
 
 /// What the model reads where a person said no.
-pub const fn rejected(kind: CallKind) -> &'static str {
-    match kind {
-        CallKind::Command => "[command rejected by the user]",
-        CallKind::Write | CallKind::Edit => "[change rejected by the user]",
-        CallKind::Read
-        | CallKind::Search
-        | CallKind::Skill
-        | CallKind::Todo
-        | CallKind::Plan
-        | CallKind::Agent
-        | CallKind::Other => "[call rejected by the user]",
+pub fn rejected(kind: CallKind) -> &'static str {
+    if kind == CallKind::Command {
+        "[command rejected by the user]"
+    } else if kind.changes_files() {
+        "[change rejected by the user]"
+    } else {
+        "[call rejected by the user]"
     }
 }
 
