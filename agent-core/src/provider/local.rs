@@ -5,7 +5,8 @@
 //! system prompt of a [`Request`] is meant for large models and is left out, instruction files with it; of the tools
 //! those of the toolset `lean` are offered, others are not.
 //!
-//! How many threads it takes is the engine's choice: one a physical core.
+//! How many threads it takes is the engine's choice: one a physical core. They wait for each other busily, so that on a
+//! machine with other work to do one alone is faster: `RAYON_NUM_THREADS=1`, which the engine reads itself.
 
 mod decode;
 mod engine;
@@ -213,7 +214,7 @@ impl Loaded {
         let mut mind = Reader { engine: &self.engine, memory: &mut self.memory, deltas };
         let mut pen = Pen::new(&mut mind, &self.words, unread, job.limit);
         let stop = write(&mut pen, job, deltas).map_err(failed)?;
-        usage.output_tokens = pen.chosen() as u64;
+        usage.output_tokens = pen.written() as u64;
         send(deltas, Delta::Usage(usage));
         send(deltas, Delta::Stop(stop));
         Ok(())

@@ -34,7 +34,7 @@ pub(super) struct Pen<'a, M, W> {
     unread: Vec<u32>,
     // How many more tokens the model may choose.
     left: usize,
-    chosen: usize,
+    written: usize,
 }
 
 /// The rule for one string.
@@ -60,19 +60,19 @@ pub(super) struct Written {
 impl<'a, M: Mind, W: Words> Pen<'a, M, W> {
     /// Goes on after these tokens, with so many to choose.
     pub(super) fn new(mind: &'a mut M, words: &'a W, prompt: Vec<u32>, left: usize) -> Self {
-        Self { mind, words, unread: prompt, left, chosen: 0 }
+        Self { mind, words, unread: prompt, left, written: 0 }
     }
 
-    /// How many tokens were chosen.
-    pub(super) fn chosen(&self) -> usize {
-        self.chosen
+    /// How many tokens the answer has.
+    pub(super) fn written(&self) -> usize {
+        self.written
     }
 
     /// Writes what must stand there.
     pub(super) fn put(&mut self, text: &str) -> Result<()> {
-        if !text.is_empty() {
-            self.unread.extend(self.words.tokens(text)?);
-        }
+        let tokens = if text.is_empty() { Vec::new() } else { self.words.tokens(text)? };
+        self.written += tokens.len();
+        self.unread.extend(tokens);
         Ok(())
     }
 
@@ -127,7 +127,7 @@ impl<'a, M: Mind, W: Words> Pen<'a, M, W> {
         }
         let Some((token, _)) = best else { return Ok(None) };
         self.left -= 1;
-        self.chosen += 1;
+        self.written += 1;
         self.unread.push(token);
         Ok(Some(token))
     }

@@ -389,7 +389,7 @@ mod tests {
         let expect = engine.read(&mut memory, &all[30..]).unwrap();
         assert_alike(&engine.read(&mut again, &all[30..]).unwrap(), &expect, 0.05);
         let mut without = engine.memory().unwrap();
-        engine.read(&mut without, &vec![1; 30]).unwrap();
+        engine.read(&mut without, &[1; 30]).unwrap();
         let without = engine.read(&mut without, &all[30..]).unwrap();
         assert!(expect.iter().zip(&without).any(|(a, b)| (a - b).abs() > 0.5), "memory matters");
         assert!(engine.remember(&all[..29], &halves).is_err());

@@ -48,13 +48,12 @@ impl Shelf {
         let (Some(directory), Some(path)) = (&self.directory, self.path(key)) else { return Ok(()) };
         fs::create_dir_all(directory)?;
         let file = tempfile::NamedTempFile::new_in(directory)?;
-        let named: HashMap<String, &Tensor> = layers
+        let named: HashMap<String, Tensor> = layers
             .iter()
             .enumerate()
-            .flat_map(|(i, l)| [(format!("keys.{i}"), &l.keys), (format!("values.{i}"), &l.values)])
+            .flat_map(|(i, l)| [(format!("keys.{i}"), l.keys.clone()), (format!("values.{i}"), l.values.clone())])
             .collect();
-        let owned: HashMap<String, Tensor> = named.into_iter().map(|(name, t)| (name, t.clone())).collect();
-        safetensors::save(&owned, file.path())?;
+        safetensors::save(&named, file.path())?;
         let digest = Sha256::digest(fs::read(file.path())?);
         OpenOptions::new().append(true).open(file.path())?.write_all(&digest)?;
         file.persist(path).map_err(|e| e.error)?;

@@ -120,6 +120,9 @@ pub(super) const REPLY: Form = Form {
 
 const SKILL: &str = "read_skill";
 
+/// What stands for a result without text.
+const NOTHING: &str = "(no output)";
+
 /// What the model is offered.
 #[derive(Debug)]
 pub(super) struct Offer {
@@ -218,7 +221,7 @@ impl Example {
     }
 }
 
-const EXAMPLES: [Example; 9] = [
+const EXAMPLES: [Example; 10] = [
     Example {
         ask: "show the file notes.md",
         steps: &[("read_file", &[("path", "notes.md")], "# Notes\nbuy a chair")],
@@ -238,6 +241,11 @@ const EXAMPLES: [Example; 9] = [
         ask: "change red to blue in style.css",
         steps: &[("edit_file", &[("path", "style.css"), ("old", "red"), ("new", "blue")], "edited style.css")],
         reply: "style.css now says blue instead of red.",
+    },
+    Example {
+        ask: "add the line call Bob to todo.txt",
+        steps: &[("bash", &[("command", "echo 'call Bob' >> todo.txt")], NOTHING)],
+        reply: "I added the line to todo.txt.",
     },
     Example {
         ask: "count the words in notes.md",
@@ -331,7 +339,7 @@ fn shown(result: &CallResult) -> String {
         agent_tools::text::append_line(&mut shown, ended);
     }
     if shown.is_empty() {
-        shown.push_str("(no output)");
+        shown.push_str(NOTHING);
     }
     if let Some(hint) = hint(result, ended) {
         agent_tools::text::append_line(&mut shown, hint);
