@@ -92,6 +92,8 @@ impl<O: Write, E: Write> Screen<O, E> {
         self.close_line()?;
         let mut lines = outline.title.lines();
         let first = plain(lines.next().unwrap_or_default());
+        // The model may call a tool that there is not, by any name.
+        let name = plain(name).replace('\n', " ");
         writeln!(self.err, "{} {name}: {first}", sign(outline.kind))?;
         for line in lines {
             writeln!(self.err, "    {}", plain(line))?;
