@@ -11,8 +11,8 @@ use agent_tools::Place;
 use agent_tools::policy::Permissions;
 
 use crate::error::CliError;
-use crate::run::tell;
 use crate::setup::Setup;
+use crate::view::tell;
 use crate::weights;
 
 /// A model that was chosen.

@@ -13,9 +13,11 @@ mod lines;
 pub mod model;
 pub mod render;
 mod run;
+mod sessions;
 mod setup;
 mod signals;
 mod terminal;
+mod view;
 mod weights;
 
 use std::process::ExitCode;
@@ -64,7 +66,7 @@ async fn perform(setup: &Setup) -> Result<Exit, CliError> {
         Task::ModelFetch => return done(weights::fetch(setup).await),
         Task::ModelList => return done(weights::list(setup)),
     }
-    run::tell(&setup.warnings);
+    view::tell(&setup.warnings);
     match &setup.args.task {
         Task::ToolList => done(command::tool::list(setup, as_json)),
         Task::ToolCall { name, input } => command::tool::call(setup, name, input, as_json).await,

@@ -1,6 +1,6 @@
-//! Reading from the terminal: a key for a question.
+//! The terminal below the line editor: a key for a question, and modes that are put back.
 
-use std::io;
+use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,66 +9,131 @@ use agent_tools::Answer;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 
-/// Waits for `a`, `s` or `r` on the terminal. Other keys do nothing; a closed terminal is a no. Dropping the future stops
-/// the reading, so that the next prompt gets its keys.
-pub async fn answer() -> Answer {
-    let gone = Gone(Arc::default());
-    let flag = gone.0.clone();
-    let answer = tokio::task::spawn_blocking(move || read(&flag)).await;
-    answer.ok().and_then(Result::ok).flatten().unwrap_or(Answer::Reject)
+use crate::signals::{Caught, Signals};
+
+/// The terminal's modes at some time.
+pub struct Modes(Option<Termios>);
+
+impl Modes {
+    /// Those of now.
+    pub fn now() -> Self {
+        Self(tcgetattr(io::stdin()).ok())
+    }
+
+    /// Puts them back, and ends what a line editor switched on.
+    pub fn restore(&self) {
+        self.set(OptionalActions::Now);
+        if io::stdout().is_terminal() {
+            // Nothing can be done where the terminal is gone, here and below.
+            let _ = io::stdout().write_all(b"\x1b[?2004l\n");
+            let _ = io::stdout().flush();
+        }
+    }
+
+    fn set(&self, when: OptionalActions) {
+        if let Some(modes) = &self.0 {
+            let _ = tcsetattr(io::stdin(), when, modes);
+        }
+    }
 }
 
-struct Gone(Arc<AtomicBool>);
+/// A question that is shown: from its making on keys count as answers, without Enter; what was typed before it does not.
+/// The terminal gets its own modes back when this is dropped.
+pub struct Question(Modes);
 
-impl Drop for Gone {
+impl Question {
+    /// Takes the keys over.
+    pub fn new() -> Self {
+        let before = Modes::now();
+        let mut keys = before.0.clone();
+        if let Some(keys) = &mut keys {
+            keys.local_modes.remove(LocalModes::ICANON);
+        }
+        Modes(keys).set(OptionalActions::Flush);
+        Self(before)
+    }
+
+    /// Waits for `a`, `s` or `r`. Other keys do nothing; a closed terminal is a no.
+    ///
+    /// # Errors
+    /// A signal came instead.
+    pub async fn answer(self, signals: &mut Signals) -> Result<Answer, Caught> {
+        // Shared with the thread that waits for the keys.
+        let gone = Arc::new(AtomicBool::new(false));
+        let flag = gone.clone();
+        let mut reading = tokio::task::spawn_blocking(move || self.read(&flag));
+        tokio::select! {
+            biased;
+            caught = signals.next() => {
+                // Whoever reads next must find the modes of before, and nobody at the keys.
+                gone.store(true, Ordering::Relaxed);
+                let _ = reading.await;
+                Err(caught)
+            }
+            answer = &mut reading => Ok(answer.ok().and_then(Result::ok).flatten().unwrap_or(Answer::Reject)),
+        }
+    }
+
+    fn read(&self, gone: &AtomicBool) -> io::Result<Option<Answer>> {
+        let stdin = io::stdin();
+        let tenth = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+        while !gone.load(Ordering::Relaxed) {
+            let mut waiting = [PollFd::new(&stdin, PollFlags::IN)];
+            if poll(&mut waiting, Some(&tenth)).or_else(interrupted)? == 0 {
+                continue;
+            }
+            let mut keys = [0; 4096];
+            let n = rustix::io::read(stdin.as_fd(), &mut keys)?;
+            if n == 0 {
+                return Ok(None);
+            }
+            if let Some(answer) = answer_of(&keys[..n]) {
+                return Ok(Some(answer));
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl Drop for Question {
     fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
+        self.0.set(OptionalActions::Now);
     }
 }
 
-fn read(gone: &AtomicBool) -> io::Result<Option<Answer>> {
-    let stdin = io::stdin();
-    let _keys = Keys::new()?;
-    let tenth = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
-    while !gone.load(Ordering::Relaxed) {
-        let mut waiting = [PollFd::new(&stdin, PollFlags::IN)];
-        if poll(&mut waiting, Some(&tenth)).or_else(interrupted)? == 0 {
-            continue;
-        }
-        let mut key = [0];
-        if rustix::io::read(stdin.as_fd(), &mut key)? == 0 {
-            return Ok(None);
-        }
-        match key[0].to_ascii_lowercase() {
-            b'a' => return Ok(Some(Answer::Once)),
-            b's' => return Ok(Some(Answer::Session)),
-            b'r' => return Ok(Some(Answer::Reject)),
-            _ => {}
-        }
+/// What arrives at once is one key, with or without Enter. An arrow is several bytes that end in a letter, a pasted text
+/// has any letters: neither is an answer.
+fn answer_of(keys: &[u8]) -> Option<Answer> {
+    match keys.trim_ascii() {
+        b"a" | b"A" => Some(Answer::Once),
+        b"s" | b"S" => Some(Answer::Session),
+        b"r" | b"R" => Some(Answer::Reject),
+        _ => None,
     }
-    Ok(None)
 }
 
 fn interrupted(error: rustix::io::Errno) -> io::Result<usize> {
     if error == rustix::io::Errno::INTR { Ok(0) } else { Err(error.into()) }
 }
 
-/// Keys without Enter; the terminal gets its own mode back when this is dropped.
-struct Keys(Termios);
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-impl Keys {
-    fn new() -> io::Result<Self> {
-        let before = tcgetattr(io::stdin())?;
-        let mut keys = before.clone();
-        keys.local_modes.remove(LocalModes::ICANON);
-        tcsetattr(io::stdin(), OptionalActions::Now, &keys)?;
-        Ok(Self(before))
-    }
-}
-
-impl Drop for Keys {
-    fn drop(&mut self) {
-        // Nothing can be done where the terminal is gone.
-        let _ = tcsetattr(io::stdin(), OptionalActions::Now, &self.0);
+    #[test]
+    fn only_a_key_alone_is_an_answer() {
+        for (keys, expect) in [
+            ("a", Some(Answer::Once)),
+            ("S", Some(Answer::Session)),
+            ("r\r\n", Some(Answer::Reject)),
+            ("\r", None),
+            ("y", None),
+            ("\u{1b}[A", None),
+            ("\u{1b}", None),
+            ("ls -la", None),
+            ("ä", None),
+        ] {
+            assert_eq!(answer_of(keys.as_bytes()), expect, "{keys:?}");
+        }
     }
 }

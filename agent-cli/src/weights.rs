@@ -19,7 +19,7 @@ mod there {
     use crate::args::Task;
     use crate::command;
     use crate::model;
-    use crate::run::tell;
+    use crate::view::tell;
 
     /// The most requests that one prompt may take.
     pub const STEPS: u64 = local::MAX_STEPS;

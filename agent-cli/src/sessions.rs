@@ -1,0 +1,109 @@
+//! Which session a run has: a new one, an earlier one, a copy of it, or one that leaves nothing.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use agent_core::session::{Journal, JsonLines, Loaded, Nowhere, Sessions, Store, load};
+use agent_core::{Clock, Session, SessionId};
+use jiff::Timestamp;
+
+use crate::error::CliError;
+use crate::setup::Setup;
+use crate::view::tell;
+
+/// The real clock.
+struct RealClock;
+
+impl Clock for RealClock {
+    fn now(&self) -> Timestamp {
+        Timestamp::now()
+    }
+}
+
+/// Opens the session that the command line asks for. `attended`: a person can answer questions.
+///
+/// # Errors
+/// There is no such session, it cannot be read, or its copy cannot be written.
+pub fn open(setup: &Setup, attended: bool) -> Result<Session, CliError> {
+    let sessions = setup.sessions();
+    let mut session = match earlier(setup, &sessions)? {
+        Some(directory) => resume(setup, &sessions, &directory)?,
+        None => fresh(setup, &sessions),
+    };
+    session.attended = attended;
+    Ok(session)
+}
+
+/// The directory of the session to go on with; none for a new one.
+fn earlier(setup: &Setup, sessions: &Sessions) -> Result<Option<PathBuf>, CliError> {
+    if let Some(name) = &setup.args.resume {
+        return named(name, sessions).map(Some);
+    }
+    if !setup.args.continue_last && !setup.args.fork {
+        return Ok(None);
+    }
+    let latest = sessions.latest();
+    if latest.is_none() {
+        tell(&["this project has no earlier session: this is a new session".into()]);
+    }
+    Ok(latest)
+}
+
+fn named(name: &str, sessions: &Sessions) -> Result<PathBuf, CliError> {
+    let directory = sessions.find(name).ok_or_else(|| wrong(format!("there is no session {name}")))?;
+    let path = Path::new(name);
+    // Any other file beside a log is not that log.
+    if name.contains('/') && path.is_file() && path.file_name() != Sessions::log(&directory).file_name() {
+        return Err(wrong(format!("{name} is no session")));
+    }
+    Ok(directory)
+}
+
+fn wrong(problem: String) -> CliError {
+    CliError::usage(problem).hint("name a session's id, or the path of its log.jsonl")
+}
+
+fn fresh(setup: &Setup, sessions: &Sessions) -> Session {
+    let id = SessionId::new(RealClock.now());
+    let directory = sessions.directory(&id);
+    let journal = journal(setup, id, store(setup, &directory));
+    Session::new(setup.place(Some(directory)), journal)
+}
+
+fn resume(setup: &Setup, sessions: &Sessions, directory: &Path) -> Result<Session, CliError> {
+    let (log, loaded) = read(&Sessions::log(directory))?;
+    tell(&loaded.repairs);
+    let (id, directory) = if setup.args.fork {
+        let id = SessionId::new(RealClock.now());
+        let copy = sessions.directory(&id);
+        (id, copy)
+    } else {
+        (SessionId::named(directory.file_name().unwrap_or_default().to_string_lossy()), directory.to_owned())
+    };
+    let mut store = store(setup, &directory);
+    if setup.args.fork {
+        let kept = String::from_utf8_lossy(&log);
+        store.append(&kept).map_err(|e| CliError::failed(format!("copying the session: {e}")))?;
+    }
+    let journal = journal(setup, id, store).after(loaded.seq);
+    Ok(Session::resumed(setup.place(Some(directory)), journal, loaded))
+}
+
+/// A log, and what it came to. A file without a single numbered line is somebody else's, and is not written to.
+fn read(path: &Path) -> Result<(Vec<u8>, Loaded), CliError> {
+    let log = fs::read(path).map_err(|e| CliError::usage(format!("reading the session {}: {e}", path.display())))?;
+    let loaded = load(&log);
+    if loaded.seq == 0 {
+        return Err(wrong(format!("{} is no session: it has no line of a log", path.display())));
+    }
+    Ok((log, loaded))
+}
+
+fn store(setup: &Setup, directory: &Path) -> Box<dyn Store> {
+    if setup.args.no_session { Box::new(Nowhere) } else { Box::new(JsonLines::new(Sessions::log(directory))) }
+}
+
+fn journal(setup: &Setup, id: SessionId, store: Box<dyn Store>) -> Journal {
+    Journal::new(id, store, Arc::new(RealClock), setup.world.cwd.to_string_lossy())
+}
