@@ -1,0 +1,15 @@
+//! The program as a person or a script meets it: the real binary against a scripted model, on pipes and on a terminal.
+
+// `cfg(test)` always holds here; it tells clippy that all of this is test code.
+#![cfg(test)]
+
+mod approvals;
+mod commands;
+mod headless;
+mod inputs;
+mod model;
+mod pty;
+mod run;
+mod sessions;
+mod signals;
+mod terminal;
