@@ -69,8 +69,8 @@ async fn perform(setup: &Setup) -> Result<Exit, CliError> {
     view::tell(&setup.warnings);
     match &setup.args.task {
         Task::ToolList => done(command::tool::list(setup, as_json)),
-        Task::ToolCall { name, input } => command::tool::call(setup, name, input, as_json).await,
-        Task::ToolBatch => command::tool::batch(setup).await,
+        Task::ToolCall { name, input } => signals::first(command::tool::call(setup, name, input, as_json)).await,
+        Task::ToolBatch => signals::first(command::tool::batch(setup)).await,
         Task::Check(command) => command::check::run(setup, command, as_json),
         Task::Skills => done(command::skills::run(setup, as_json)),
         Task::Config => done(command::config::run(setup, as_json)),

@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::env;
 use std::ffi::OsString;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -15,6 +14,7 @@ use agent_skills::Catalogue;
 use agent_tools::policy::{Gate, Permissions};
 use agent_tools::{Place, Tools};
 use etcetera::BaseStrategy;
+use tempfile::TempDir;
 
 use crate::args::Args;
 use crate::error::CliError;
@@ -153,14 +153,13 @@ impl Setup {
         Sessions::of(&self.world.data.join("sessions"), &self.world.cwd)
     }
 
-    /// A directory for the todo list, plan and outputs of calls outside a session.
+    /// A directory for the todo list, plan and outputs of calls outside a session: for its owner alone, and removed when
+    /// it is dropped.
     ///
     /// # Errors
     /// It cannot be made.
-    pub fn temporary_store(&self) -> Result<PathBuf, CliError> {
-        let name = format!("agent-tool-call-{}", std::process::id());
-        let path = env::temp_dir().join(name);
-        fs::create_dir_all(&path).map_err(|e| CliError::failed(format!("making {}: {e}", path.display())))?;
-        Ok(path)
+    pub fn temporary_store(&self) -> Result<TempDir, CliError> {
+        let made = tempfile::Builder::new().prefix("agent-tool-call-").tempdir();
+        made.map_err(|e| CliError::failed(format!("making a directory in {}: {e}", env::temp_dir().display())))
     }
 }

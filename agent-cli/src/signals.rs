@@ -4,11 +4,26 @@ use std::io;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use crate::error::{CliError, Exit};
+
 /// The signals that end things.
 pub struct Signals {
     interrupt: Signal,
     terminate: Signal,
     hang_up: Signal,
+}
+
+/// Does this, unless a signal comes first: then it is dropped, and what it started ends with it.
+///
+/// # Errors
+/// Those of the work.
+pub async fn first(work: impl Future<Output = Result<Exit, CliError>>) -> Result<Exit, CliError> {
+    let mut signals = Signals::new().map_err(|e| CliError::failed(format!("catching signals: {e}")))?;
+    tokio::select! {
+        biased;
+        _ = signals.next() => Ok(Exit::Interrupted),
+        done = work => done,
+    }
 }
 
 /// What was caught.

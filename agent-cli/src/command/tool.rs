@@ -1,7 +1,5 @@
 //! `agent tool`: lists the tools, and calls them through the gate as a model's calls are.
 
-use std::io::{self, BufRead, Read};
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use agent_tools::builtin::Disk;
@@ -10,6 +8,8 @@ use agent_tools::{Alone, Call, Jobs, Status, ToolContext, ToolOutput, Tools, dis
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 
 use super::{print, print_json};
 use crate::error::{CliError, Exit};
@@ -36,7 +36,7 @@ pub fn list(setup: &Setup, as_json: bool) -> Result<(), CliError> {
 /// # Errors
 /// Input that cannot be read, output that cannot be written.
 pub async fn call(setup: &Setup, name: &str, input: &str, as_json: bool) -> Result<Exit, CliError> {
-    let input = if input == "-" { stdin()? } else { input.to_owned() };
+    let input = if input == "-" { stdin().await? } else { input.to_owned() };
     let bench = Bench::new(setup)?;
     let output = dispatch(&bench.tools, &Call::new("1", name, input), &bench.cx).await;
     if as_json {
@@ -63,24 +63,14 @@ struct Line<'a> {
 pub async fn batch(setup: &Setup) -> Result<Exit, CliError> {
     let bench = Bench::new(setup)?;
     let mut exit = Exit::Done;
-    for (number, line) in io::stdin().lock().split(b'\n').enumerate() {
-        let line = line.map_err(|e| CliError::failed(format!("reading calls from stdin: {e}")))?;
+    let mut lines = BufReader::new(tokio::io::stdin()).split(b'\n');
+    let mut number = 0;
+    while let Some(line) = lines.next_segment().await.map_err(reading)? {
+        number += 1;
         if line.trim_ascii().is_empty() {
             continue;
         }
-        let output = match serde_json::from_slice::<Line<'_>>(&line) {
-            Ok(Line { name, input }) => {
-                let arguments = input.map_or("{}", RawValue::get);
-                dispatch(&bench.tools, &Call::new(format!("{}", number + 1), name, arguments), &bench.cx).await
-            }
-            Err(e) => ToolOutput::new(
-                Status::Failed,
-                format!(
-                    "line {} is no call: {e}. Write one JSON object a line: {{\"name\": …, \"input\": {{…}}}}",
-                    number + 1
-                ),
-            ),
-        };
+        let output = answer(&bench, number, &line).await;
         if output.status != Status::Ok {
             exit = Exit::Failed;
         }
@@ -89,12 +79,28 @@ pub async fn batch(setup: &Setup) -> Result<Exit, CliError> {
     Ok(exit)
 }
 
-fn stdin() -> Result<String, CliError> {
+async fn answer(bench: &Bench, number: usize, line: &[u8]) -> ToolOutput {
+    match serde_json::from_slice::<Line<'_>>(line) {
+        Ok(Line { name, input }) => {
+            let arguments = input.map_or("{}", RawValue::get);
+            dispatch(&bench.tools, &Call::new(number.to_string(), name, arguments), &bench.cx).await
+        }
+        Err(e) => ToolOutput::new(
+            Status::Failed,
+            format!("line {number} is no call: {e}. Write one JSON object a line: {{\"name\": …, \"input\": {{…}}}}"),
+        ),
+    }
+}
+
+async fn stdin() -> Result<String, CliError> {
     let mut text = String::new();
-    io::stdin()
-        .read_to_string(&mut text)
-        .map_err(|e| CliError::failed(format!("reading the input from stdin: {e}")))?;
+    tokio::io::stdin().read_to_string(&mut text).await.map_err(reading)?;
     Ok(text)
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "this is how map_err hands it in")]
+fn reading(error: std::io::Error) -> CliError {
+    CliError::failed(format!("reading calls from stdin: {error}"))
 }
 
 fn shown(output: &ToolOutput) -> Value {
@@ -105,27 +111,26 @@ fn shown(output: &ToolOutput) -> Value {
 struct Bench {
     tools: Tools,
     cx: ToolContext,
-    store: PathBuf,
+    // Dropped last, when no call writes there any more.
+    _store: TempDir,
 }
 
 impl Bench {
     fn new(setup: &Setup) -> Result<Self, CliError> {
         let store = setup.temporary_store()?;
         let cx = ToolContext {
-            place: Arc::new(setup.place(Some(store.clone()))),
+            place: Arc::new(setup.place(Some(store.path().to_owned()))),
             files: Arc::new(Disk),
             policy: Arc::new(setup.gate(Permissions::Auto)),
             host: Arc::new(Alone),
             jobs: Arc::<Jobs>::default(),
         };
-        Ok(Self { tools: setup.tools(), cx, store })
+        Ok(Self { tools: setup.tools(), cx, _store: store })
     }
 }
 
 impl Drop for Bench {
     fn drop(&mut self) {
         self.cx.jobs.end_all();
-        // What cannot be removed is in the system's directory for temporary files.
-        let _ = std::fs::remove_dir_all(&self.store);
     }
 }

@@ -1,8 +1,10 @@
 //! The commands without a model: tools, check, skills, config.
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use crate::run::Test;
+use crate::pty::lives;
+use crate::run::{Test, until};
 
 fn names(list: &Value) -> Vec<&str> {
     list.as_array().unwrap().iter().map(|t| t["name"].as_str().unwrap()).collect()
@@ -83,6 +85,26 @@ fn a_batch_answers_line_by_line_in_one_session() {
     assert!(answers[2]["text"].as_str().unwrap().contains("line 3"));
     let test = Test::new([]).args(["tool", "call", "--batch"]).stdin(lines[1]);
     test.run().code(0);
+}
+
+#[test]
+fn a_signal_ends_a_call_and_what_it_started() {
+    for (signal, args, sleep) in [
+        (Signal::INT, &["tool", "call", "bash", "--input", "-"][..], "sleep 98.301"),
+        (Signal::TERM, &["tool", "call", "bash", "--input", "-"], "sleep 98.302"),
+        (Signal::TERM, &["tool", "call", "--batch"], "sleep 98.303"),
+    ] {
+        let input = json!({"command": format!("echo begun; {sleep}")});
+        let input = if args.contains(&"--batch") { json!({"name": "bash", "input": input}) } else { input };
+        let test = Test::new([]).args(args).stdin(input.to_string()).file("tmp/x", "");
+        let test = test.env("TMPDIR", "tmp");
+        let run = test.start();
+        until("the command runs", || lives(sleep));
+        kill_process(Pid::from_child(&run.child), signal).unwrap();
+        run.wait().code(130);
+        assert!(!lives(sleep), "{sleep} lives on");
+        assert_eq!(std::fs::read_dir(test.work().join("tmp")).unwrap().count(), 1, "nothing but x");
+    }
 }
 
 #[test]

@@ -141,7 +141,7 @@ fn an_interrupt_ends_the_turn_and_what_it_started() {
 fn an_interrupt_while_the_model_speaks_keeps_what_was_said() {
     let test = Test::new([Answer::Stalls("Half an answer".into())]).args(["go", "--output", "stream-json"]);
     let mut command = test.command();
-    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     assert!(lines.by_ref().any(|line| line.unwrap().contains("Half an answer")));
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
