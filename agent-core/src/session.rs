@@ -17,7 +17,7 @@ pub use load::{Loaded, load};
 pub use store::{JsonLines, Memory, Nowhere, Sessions, Store};
 
 use crate::agent::Agent;
-use crate::event::{Ending, Event, UsageReport};
+use crate::event::{Ending, Event, Notice, UsageReport};
 use crate::message::{CallResult, Message};
 use crate::provider::Usage;
 use crate::turn::{Events, TurnError};
@@ -35,6 +35,8 @@ pub struct Session {
     /// Whether a person can answer questions.
     pub attended: bool,
     messages: Vec<Message>,
+    /// Results of the last message's calls, until all of them are there.
+    results: Vec<CallResult>,
     usage: UsageReport,
     grants: Vec<GrantKey>,
     changed: BTreeSet<PathBuf>,
@@ -51,6 +53,7 @@ impl Session {
             jobs: Arc::default(),
             attended: false,
             messages: Vec::new(),
+            results: Vec::new(),
             usage: UsageReport::default(),
             grants: Vec::new(),
             changed: BTreeSet::new(),
@@ -110,14 +113,31 @@ impl Session {
         events.send(stamped).await;
     }
 
+    /// Logs and tells a result; the last one of `all` puts them into the conversation.
+    pub(crate) async fn answered(
+        &mut self,
+        events: &Events,
+        finished: Event,
+        result: CallResult,
+        all: usize,
+    ) -> Result<(), TurnError> {
+        self.results.push(result);
+        if self.results.len() < all {
+            return self.tell(events, finished).await;
+        }
+        let results = Message::Results(std::mem::take(&mut self.results));
+        self.tell_with(events, finished, results).await
+    }
+
     /// Answers the calls that a turn left open when it was dropped: each call has exactly one result.
     pub(crate) async fn answer_open_calls(&mut self, events: &Events) -> Result<(), TurnError> {
-        let Some(message) = self.messages.last() else { return Ok(()) };
-        let results: Vec<CallResult> = message.calls().map(|call| load::unanswered(call)).collect();
+        let mut results = std::mem::take(&mut self.results);
+        let open = self.messages.last().into_iter().flat_map(Message::calls).skip(results.len());
+        results.extend(open.map(|call| load::unanswered(call)));
         if results.is_empty() {
             return Ok(());
         }
-        let notice = Event::Notice(crate::event::Notice::Text("calls that were cut off are answered as such".into()));
+        let notice = Event::Notice(Notice::Text("calls that were cut off are answered as such".into()));
         self.tell_with(events, notice, Message::Results(results)).await
     }
 

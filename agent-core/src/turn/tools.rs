@@ -4,9 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent_tools::policy::Mode;
-use agent_tools::{
-    Answer, Call, CallKind, Change, Host, Opened, Outline, Status, ToolContext, ToolError, ToolOutput, Tools,
-};
+use agent_tools::{Answer, Call, CallKind, Change, Host, Outline, Status, ToolContext, ToolError, ToolOutput, Tools};
 use async_trait::async_trait;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesOrdered;
@@ -17,66 +15,52 @@ use tokio_util::sync::CancellationToken;
 use super::repeats::{TOLD_FROM, told};
 use super::{Turn, TurnError};
 use crate::event::{Ask, Decision, Event, Notice};
-use crate::message::{CallResult, Message};
+use crate::message::CallResult;
 
 /// Answers all calls, and puts the results into the session. Says how often the last call was made in a row.
 pub(super) async fn answer(turn: &mut Turn<'_>, calls: &[Arc<Call>]) -> Result<u32, TurnError> {
     let (host, mut ups) = TurnHost::new(turn);
     let cx = turn.session.context(&turn.agent, Arc::new(host));
     let tools = turn.agent.tools.clone();
-    let mut opened = Vec::with_capacity(calls.len());
+    let mut announced = Vec::with_capacity(calls.len());
     for call in calls {
-        opened.push(open(turn, &tools, call, &cx).await?);
+        announced.push(announce(turn, &tools, call, &cx).await?);
     }
-    let mut answers = Answers { results: Vec::with_capacity(calls.len()), times: 0, all: calls.len() };
-    let mut opened = opened.into_iter().peekable();
-    while opened.peek().is_some() {
-        let mut batch = vec![];
-        while let Some(next) =
-            opened.next_if(|next| batch.is_empty() || next.only_reads() && batch.iter().all(Open::only_reads))
-        {
+    let mut announced = announced.into_iter().peekable();
+    let mut times = 0;
+    while let Some(first) = announced.next() {
+        let mut batch = vec![first];
+        while let Some(next) = announced.next_if(|next| next.only_reads && batch[0].only_reads) {
             batch.push(next);
         }
-        run(turn, batch, &cx, &mut ups, &mut answers).await?;
+        times = run(turn, &tools, batch, &cx, &mut ups, calls.len()).await?;
     }
-    Ok(answers.times)
+    Ok(times)
 }
 
-/// A call after it was opened: one that could not be is its own answer.
-struct Open<'t> {
+/// A call that was told of and has not run yet.
+struct Announced {
     call: Arc<Call>,
-    outline: Arc<Outline>,
+    kind: CallKind,
     arguments: String,
-    found: Result<Opened<'t>, Box<ToolOutput>>,
+    only_reads: bool,
 }
 
-impl Open<'_> {
-    fn only_reads(&self) -> bool {
-        self.found.as_ref().map_or(true, Opened::only_reads)
-    }
-}
-
-async fn open<'t>(
+/// Tells of a call. It is opened once more when its turn comes: what earlier calls of the same answer did (a link that
+/// was laid, say) counts when it is judged.
+async fn announce(
     turn: &mut Turn<'_>,
-    tools: &'t Tools,
-    call: &'t Arc<Call>,
+    tools: &Tools,
+    call: &Arc<Call>,
     cx: &ToolContext,
-) -> Result<Open<'t>, TurnError> {
-    let found = tools.open(call, cx);
-    let (outline, arguments) = match &found {
-        Ok(opened) => (opened.outline().clone(), opened.arguments().to_owned()),
-        Err(_) => (Outline::new(CallKind::Other, call.name.clone()), call.arguments.clone()),
+) -> Result<Announced, TurnError> {
+    let (outline, arguments, only_reads) = match tools.open(call, cx) {
+        Ok(opened) => (opened.outline().clone(), opened.arguments().to_owned(), opened.only_reads()),
+        Err(_) => (Outline::new(CallKind::Other, call.name.clone()), call.arguments.clone(), true),
     };
-    let outline = Arc::new(outline);
-    turn.tell(Event::Called { call: call.clone(), outline: outline.clone() }).await?;
-    Ok(Open { call: call.clone(), outline, arguments, found })
-}
-
-/// The results so far.
-struct Answers {
-    results: Vec<CallResult>,
-    times: u32,
-    all: usize,
+    let kind = outline.kind;
+    turn.tell(Event::Called { call: call.clone(), outline: Arc::new(outline) }).await?;
+    Ok(Announced { call: call.clone(), kind, arguments, only_reads })
 }
 
 /// A call that was answered.
@@ -90,58 +74,59 @@ struct Answered {
 /// How long a cancelled call may take to end by itself.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Runs these calls at the same time and serves what they ask and tell.
+/// Runs these calls at the same time and serves what they ask and tell. `all`: how many calls the answer had.
 async fn run(
     turn: &mut Turn<'_>,
-    batch: Vec<Open<'_>>,
+    tools: &Tools,
+    batch: Vec<Announced>,
     cx: &ToolContext,
     ups: &mut mpsc::UnboundedReceiver<Up>,
-    answers: &mut Answers,
-) -> Result<(), TurnError> {
-    let waiting: Vec<(Arc<Call>, CallKind)> = batch.iter().map(|o| (o.call.clone(), o.outline.kind)).collect();
-    let mut running: FuturesOrdered<_> = batch.into_iter().map(|open| finish(open, cx)).collect();
-    let first = answers.results.len();
+    all: usize,
+) -> Result<u32, TurnError> {
+    let waiting: Vec<(Arc<Call>, CallKind)> = batch.iter().map(|a| (a.call.clone(), a.kind)).collect();
+    let mut running: FuturesOrdered<_> = batch.into_iter().map(|announced| finish(announced, tools, cx)).collect();
     let stop = turn.stop.clone();
+    let (mut answered, mut times) = (0, 0);
     let mut deadline = None;
-    while answers.results.len() - first < waiting.len() {
+    while answered < waiting.len() {
         tokio::select! {
             biased;
             Some(up) = ups.recv() => serve(turn, up).await?,
-            Some(answered) = running.next() => {
+            Some(result) = running.next() => {
                 // What the call told before it ended comes first.
                 while let Ok(up) = ups.try_recv() {
                     serve(turn, up).await?;
                 }
-                record(turn, answers, answered).await?;
+                times = record(turn, result, all).await?;
+                answered += 1;
             }
             () = stop.cancelled(), if deadline.is_none() => deadline = Some(Instant::now() + GRACE),
             () = sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() => break,
         }
     }
     drop(running);
-    for (call, kind) in &waiting[answers.results.len() - first..] {
-        let (call, kind) = (call.clone(), *kind);
-        record(turn, answers, Answered { call, kind, arguments: String::new(), output: cancelled() }).await?;
+    for (call, kind) in waiting.into_iter().skip(answered) {
+        times = record(turn, Answered { call, kind, arguments: String::new(), output: cancelled() }, all).await?;
     }
-    Ok(())
+    Ok(times)
 }
 
 fn cancelled() -> ToolOutput {
     ToolOutput::new(Status::Failed, "[cancelled by the user]")
 }
 
-async fn finish(open: Open<'_>, cx: &ToolContext) -> Answered {
-    let kind = open.outline.kind;
-    let output = match open.found {
+async fn finish(announced: Announced, tools: &Tools, cx: &ToolContext) -> Answered {
+    let Announced { call, kind, arguments, .. } = announced;
+    let output = match tools.open(&call, cx) {
         Err(answer) => *answer,
-        Ok(opened) if only_starts(cx).await => opened.finish(cx).await,
+        Ok(opened) if goes_on(cx).await => opened.finish(cx).await,
         Ok(_) => cancelled(),
     };
-    Answered { call: open.call, kind, arguments: open.arguments, output }
+    Answered { call, kind, arguments, output }
 }
 
 /// Whether the turn still goes on: a call that has not begun when it is cancelled does not begin.
-async fn only_starts(cx: &ToolContext) -> bool {
+async fn goes_on(cx: &ToolContext) -> bool {
     tokio::select! {
         biased;
         () = cx.host.cancelled() => false,
@@ -149,32 +134,28 @@ async fn only_starts(cx: &ToolContext) -> bool {
     }
 }
 
-/// Notes a result; with the last one the message of all results goes into the session.
-async fn record(turn: &mut Turn<'_>, answers: &mut Answers, answered: Answered) -> Result<(), TurnError> {
+/// Notes a result; the last one of `all` puts them into the conversation. Says how often the call was made in a row.
+async fn record(turn: &mut Turn<'_>, answered: Answered, all: usize) -> Result<u32, TurnError> {
     let Answered { call, kind, arguments, mut output } = answered;
-    answers.times = turn.repeats.note(&call.name, &arguments, &output.text());
-    if answers.times >= TOLD_FROM {
-        output.append_line(&told(&call.name, answers.times));
+    let times = turn.repeats.note(&call.name, &arguments, &output.text());
+    if times >= TOLD_FROM {
+        output.append_line(&told(&call.name, times));
     }
     turn.refused = refusal(&output, turn.session.attended);
     turn.session.changed(&output);
-    answers.results.push(CallResult {
+    let result = CallResult {
         id: call.id.clone(),
         name: call.name.clone(),
         failed: output.status != Status::Ok,
         parts: output.parts.clone(),
-    });
-    let finished = Event::Finished { call: call.clone(), kind, output: Arc::new(output) };
-    if answers.results.len() == answers.all {
-        let results = Message::Results(answers.results.clone());
-        turn.session.tell_with(turn.events, finished, results).await?;
-    } else {
-        turn.tell(finished).await?;
+    };
+    let name = call.name.clone();
+    let finished = Event::Finished { call, kind, output: Arc::new(output) };
+    turn.session.answered(turn.events, finished, result, all).await?;
+    if times >= TOLD_FROM {
+        turn.notice(Notice::Repeated { name, times }).await?;
     }
-    if answers.times >= TOLD_FROM {
-        turn.notice(Notice::Repeated { name: call.name.clone(), times: answers.times }).await?;
-    }
-    Ok(())
+    Ok(times)
 }
 
 /// The text of a call that a policy blocked, or that was rejected because nobody was there to ask.
