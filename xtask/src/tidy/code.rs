@@ -2,10 +2,14 @@
 
 /// `text` with comments and what is under `#[cfg(test)]` as blanks. Strings stay, line ends too.
 pub(crate) fn without_comments_and_tests(text: &str) -> String {
-    let spans = spans(text);
-    let comments: Vec<Span> = spans.iter().filter(|span| span.kind == Kind::Comment).copied().collect();
-    let bare = blanked(text, &spans);
-    blanked(&blanked(text, &comments), &tests(&bare))
+    let bare = blanked(text, &spans(text));
+    blanked(&without_comments(text), &tests(&bare))
+}
+
+/// `text` with comments as blanks. Strings stay, line ends too.
+pub(crate) fn without_comments(text: &str) -> String {
+    let comments: Vec<Span> = spans(text).into_iter().filter(|span| span.kind == Kind::Comment).collect();
+    blanked(text, &comments)
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]

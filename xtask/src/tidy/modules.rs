@@ -34,7 +34,7 @@ fn place(path: &str) -> Option<(String, Vec<String>)> {
 }
 
 fn lists(text: &str, name: &str) -> bool {
-    let code = code::without_comments_and_tests(text);
+    let code = code::without_comments(text);
     code.lines().any(|line| {
         let line = line.trim();
         line.strip_suffix(';')
@@ -56,6 +56,7 @@ mod tests {
             ("mod aa;\n", &["a.rs"], &["a.rs"]),
             ("pub(crate) mod a;\n", &["a.rs"], &[]),
             ("#[cfg(unix)] mod a;\n", &["a.rs"], &[]),
+            ("#![cfg(test)]\nmod a;\n", &["a.rs"], &[]),
             ("mod a;\n", &["a/mod.rs"], &[]),
             ("", &["a/mod.rs"], &["a/mod.rs"]),
             ("mod a;\n", &["a.rs", "a/x.rs"], &["a/x.rs"]),
