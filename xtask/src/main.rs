@@ -1,6 +1,8 @@
-//! Chores of this workspace: checks that the compiler cannot make, and tasks to judge the embedded model by.
+//! Chores of this workspace: checks that the compiler cannot make, tables that the code knows best, and tasks to judge
+//! the embedded model by.
 
 mod eval;
+mod reference;
 mod tidy;
 
 use std::path::Path;
@@ -8,8 +10,9 @@ use std::process::ExitCode;
 
 const USAGE: &str = "Usage: cargo xtask CHORE
 
-  tidy   Check imports between crates, words that belong to one place, licences, test modules
-  eval   Let the embedded model do twelve small tasks [--agent PATH] [--only N]";
+  tidy       Check imports between crates, words that belong to one place, licences, test modules
+  reference  Write the tables of README.md: tools, commands, options, settings, providers
+  eval       Let the embedded model do twelve small tasks [--agent PATH] [--only N]";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -20,6 +23,7 @@ fn main() -> ExitCode {
     }
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["tidy"] => report(tidy::run(&root())),
+        ["reference"] => written(reference::run(&root().join("README.md"))),
         _ => {
             eprintln!("{USAGE}");
             ExitCode::from(2)
@@ -40,6 +44,19 @@ fn evaluated(outcome: Result<bool, Box<dyn std::error::Error>>) -> ExitCode {
         Err(e) => {
             eprintln!("eval: {e}");
             ExitCode::from(2)
+        }
+    }
+}
+
+fn written(outcome: Result<bool, Box<dyn std::error::Error>>) -> ExitCode {
+    match outcome {
+        Ok(changed) => {
+            println!("reference: README.md {}", if changed { "was brought up to date" } else { "is up to date" });
+            ExitCode::SUCCESS
+        }
+        Err(e) => {
+            eprintln!("reference: {e}");
+            ExitCode::FAILURE
         }
     }
 }
