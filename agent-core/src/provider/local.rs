@@ -56,7 +56,9 @@ pub const LIMITS: &str = "Using the built-in model Qwen2.5-Coder-1.5B (Apache-2.
 /// How many tokens a request and its answer may have together.
 const CONTEXT: usize = 4096;
 /// How many of them are kept for the answer.
-const ANSWER: usize = 1024;
+const KEPT: usize = 1024;
+/// How many of those the model may choose itself; the others are the object around its words.
+const ANSWER: usize = KEPT - 64;
 /// How many tokens are read at a time: few enough to stop soon, enough to be fast.
 const CHUNK: usize = 64;
 
@@ -84,7 +86,7 @@ impl Local {
     pub fn open(weights: &Path, cache: Option<&Path>) -> Self {
         let mut model = Model::new("local", NAME);
         model.context = CONTEXT as u64;
-        model.max_output = Some(ANSWER as u64);
+        model.max_output = Some(KEPT as u64);
         let held = Held { weights: weights.to_owned(), shelf: Shelf::below(cache), loaded: Mutex::default() };
         Self { model, held: Arc::new(held) }
     }
@@ -227,7 +229,7 @@ impl Loaded {
     /// The whole prompt: the opening, and what fits of the conversation.
     fn conversation(&self, job: &Job, opening: &[u32]) -> std::result::Result<Vec<u32>, ProviderError> {
         let own = self.words.opening().map_err(failed)?;
-        let room = CONTEXT.saturating_sub(opening.len() + own.len() + ANSWER);
+        let room = CONTEXT.saturating_sub(opening.len() + own.len() + KEPT);
         let turns: Vec<Vec<u32>> =
             job.turns.iter().map(|t| self.words.turn(t)).collect::<Result<_>>().map_err(failed)?;
         let lengths: Vec<usize> = turns.iter().map(Vec::len).collect();

@@ -158,8 +158,8 @@ impl Offer {
         if let Some((name, _)) = self.skills.first() {
             let shown =
                 vec![Turn::user(format!("load the skill {name}")), Turn::assistant(spelled(SKILL, &[("name", name)]))];
-            // In the middle: the model leans towards what it saw last.
-            examples.insert(examples.len() / 2, shown);
+            // Not among the last: the model leans towards what it saw last.
+            examples.insert(examples.len().min(4), shown);
         }
         std::iter::once(frame).chain(examples.into_iter().flatten()).collect()
     }
@@ -243,11 +243,6 @@ const EXAMPLES: [Example; 10] = [
         reply: "style.css now says blue instead of red.",
     },
     Example {
-        ask: "add the line call Bob to todo.txt",
-        steps: &[("bash", &[("command", "echo 'call Bob' >> todo.txt")], NOTHING)],
-        reply: "I added the line to todo.txt.",
-    },
-    Example {
         ask: "count the words in notes.md",
         steps: &[("bash", &[("command", "wc -w notes.md")], "5 notes.md")],
         reply: "notes.md has 5 words.",
@@ -257,6 +252,11 @@ const EXAMPLES: [Example; 10] = [
         ask: "search for fixme in lib",
         steps: &[("bash", &[("command", "grep -rn fixme lib")], "lib/a.js:3: // fixme later")],
         reply: "lib/a.js line 3 says: fixme later",
+    },
+    Example {
+        ask: "add the line call Bob to todo.txt",
+        steps: &[("bash", &[("command", "echo 'call Bob' >> todo.txt")], NOTHING)],
+        reply: "I added the line to todo.txt.",
     },
     Example { ask: "run make lint", steps: &[("bash", &[("command", "make lint")], "ok")], reply: "make lint passed." },
     Example {
