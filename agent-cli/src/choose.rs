@@ -6,7 +6,7 @@ use std::sync::Arc;
 use agent_core::agent::{Surroundings, connect};
 use agent_core::discover::{Choice, Dirs, KeyFrom, Outside, Remote, discover};
 use agent_core::provider::Provider;
-use agent_core::{Agent, assemble, equip};
+use agent_core::{Agent, assemble};
 use agent_tools::Place;
 use agent_tools::policy::Permissions;
 
@@ -80,7 +80,7 @@ pub fn agent(setup: &Setup, chosen: Chosen, interactive: bool, attended: bool, p
     // At the terminal the embedded model is asked about everything: it is often wrong.
     let asks = interactive || chosen.local && attended;
     let gate = setup.gate(if asks { Permissions::Ask } else { Permissions::Auto });
-    let tools = equip(&setup.settings, Arc::new(setup.catalogue()), chosen.local);
+    let tools = setup.tools(chosen.local);
     let surroundings = Surroundings { place, config: &setup.world.config, platform: std::env::consts::OS };
     let (mut agent, read) = assemble(&setup.settings, chosen.provider, tools, Arc::new(gate), &surroundings);
     if chosen.local && !setup.settings.is_set("maxTurns") {

@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use agent_core::discover::command_env;
+use agent_core::discover::{command_env, own_keys};
 use agent_core::equip;
 use agent_core::session::Sessions;
 use agent_core::settings::{self, Settings, flags};
@@ -125,8 +125,7 @@ impl Setup {
             self.settings.additional_directories.iter().map(|dir| place.absolute(&dir.to_string_lossy())).collect();
         place.store = store;
         place.private = vec![self.world.config.clone(), self.world.data.clone()];
-        let own: Vec<&str> = self.settings.api_key_env.as_deref().into_iter().collect();
-        place.env = command_env(self.world.env.iter().cloned(), &self.settings.pass_env, &own);
+        place.env = command_env(self.world.env.iter().cloned(), &self.settings.pass_env, &self.own_variables());
         place.sandbox = self.settings.sandbox;
         place
     }
@@ -142,10 +141,21 @@ impl Setup {
         Catalogue::discover(&dirs)
     }
 
-    /// The tools that would be declared.
-    pub fn tools(&self) -> Tools {
-        let local = self.settings.provider.as_deref() == Some("local");
-        equip(&self.settings, Arc::new(self.catalogue()), local)
+    /// The tools that are declared. `local`: to the embedded model.
+    pub fn tools(&self, local: bool) -> Tools {
+        let lookup = |name: &str| self.world.lookup(name);
+        let keys = own_keys(&lookup, &self.own_variables());
+        equip(&self.settings, Arc::new(self.catalogue()), local, &keys)
+    }
+
+    /// The tools that would be declared where no model is chosen.
+    pub fn tools_alone(&self) -> Tools {
+        self.tools(self.settings.provider.as_deref() == Some("local"))
+    }
+
+    /// Variables that hold keys of ours besides the usual ones.
+    fn own_variables(&self) -> Vec<&str> {
+        self.settings.api_key_env.as_deref().into_iter().collect()
     }
 
     /// The sessions of this project.

@@ -64,15 +64,17 @@ pub trait Clock: Send + Sync {
     fn now(&self) -> Timestamp;
 }
 
-/// The tools that the settings ask for. `local`: the embedded model is to use them.
-pub fn equip(settings: &Settings, skills: Arc<Catalogue>, local: bool) -> Tools {
+/// The tools that the settings ask for. `local`: the embedded model is to use them; `keys`: the agent's own, which are
+/// masked in results.
+pub fn equip(settings: &Settings, skills: Arc<Catalogue>, local: bool, keys: &[String]) -> Tools {
     let mut parts = Parts::default();
     parts.shell = settings.bash_tool;
     parts.files = settings.edit_tools(local);
     parts.skills = skills;
     parts.max_output = settings.max_output;
     parts.timeout = settings.tool_timeout;
-    toolset::tools(settings.toolset, &parts)
+    let tools = toolset::tools(settings.toolset, &parts);
+    if settings.mask_secrets { tools.masking(keys) } else { tools }
 }
 
 /// Makes the client of a model behind an address. Nothing is sent yet.

@@ -12,7 +12,7 @@ use futures_util::StreamExt;
 use futures_util::stream::FuturesOrdered;
 use tokio::time::Instant;
 
-pub use command_env::command_env;
+pub use command_env::{command_env, own_keys};
 use known::{ProviderEntry, providers};
 
 use crate::settings::{Settings, without_credentials};

@@ -42,6 +42,7 @@ mod lenient;
 mod output;
 mod place;
 pub mod policy;
+mod secrets;
 pub mod text;
 mod tool;
 mod tools;

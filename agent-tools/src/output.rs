@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use crate::error::ToolError;
+use crate::secrets;
 
 /// How a call ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -95,6 +96,22 @@ impl ToolOutput {
     /// All text parts together.
     pub fn text(&self) -> String {
         self.parts.iter().map(Part::as_text).collect()
+    }
+
+    /// Masks keys in the text, and tells of it in a last line.
+    pub(crate) fn mask(&mut self, own: &[String]) {
+        let mut keys = 0;
+        for part in &mut self.parts {
+            if let Part::Text { text } = part
+                && let Some((masked, count)) = secrets::mask(text, own)
+            {
+                *text = masked;
+                keys += count;
+            }
+        }
+        if keys > 0 {
+            self.append_line(&format!("[{keys} secret(s) masked; the setting maskSecrets: false shows them]"));
+        }
     }
 
     /// Appends a line of its own to the text: begins a new line if the text does not end with one.

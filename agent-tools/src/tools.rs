@@ -20,6 +20,7 @@ use crate::tool::{Declaration, Prepared, Tool};
 pub struct Tools {
     list: Arc<Vec<Arc<dyn AnyTool>>>,
     wording: fn(&ToolError) -> String,
+    masked: Option<Arc<[String]>>,
 }
 
 impl Default for Tools {
@@ -31,7 +32,14 @@ impl Default for Tools {
 impl Tools {
     /// No tools yet; failures are worded by this function.
     pub fn wording(failure: fn(&ToolError) -> String) -> Self {
-        Self { list: Arc::default(), wording: failure }
+        Self { list: Arc::default(), wording: failure, masked: None }
+    }
+
+    /// Masks keys in results: those of known kinds, and the agent's `own`.
+    #[must_use]
+    pub fn masking(mut self, own: &[String]) -> Self {
+        self.masked = Some(own.iter().filter(|key| !key.is_empty()).cloned().collect());
+        self
     }
 
     /// Adds a tool; one of the same name is replaced.
@@ -62,7 +70,7 @@ impl Tools {
     pub fn open<'t>(&'t self, call: &'t Call, cx: &ToolContext) -> Result<Opened<'t>, Box<ToolOutput>> {
         let opened = self.find(call).and_then(|tool| tool.open(call, cx));
         let (outline, arguments, ready) = opened.map_err(|e| Box::new(self.failed(&e)))?;
-        Ok(Opened { call, outline, arguments, ready, wording: self.wording })
+        Ok(Opened { call, outline, arguments, ready, wording: self.wording, masked: self.masked.clone() })
     }
 
     fn find(&self, call: &Call) -> Result<&dyn AnyTool, ToolError> {
@@ -96,6 +104,7 @@ pub struct Opened<'t> {
     arguments: String,
     ready: Box<dyn Decoded + 't>,
     wording: fn(&ToolError) -> String,
+    masked: Option<Arc<[String]>>,
 }
 
 impl Opened<'_> {
@@ -117,8 +126,17 @@ impl Opened<'_> {
         needs.mode.only_reads() && needs.unsure.is_none() && !changes
     }
 
-    /// Judges, prepares, asks where that is to be done, and runs.
+    /// Judges, prepares, asks where that is to be done, and runs. Keys in the result are masked, where that is wanted.
     pub async fn finish(self, cx: &ToolContext) -> ToolOutput {
+        let masked = self.masked.clone();
+        let mut output = self.carry_out(cx).await;
+        if let Some(own) = masked {
+            output.mask(&own);
+        }
+        output
+    }
+
+    async fn carry_out(self, cx: &ToolContext) -> ToolOutput {
         let Self { call, outline, ready, wording, .. } = self;
         let failed = |error: &ToolError| ToolOutput::new(Status::Failed, wording(error));
         let gate = Question { call, outline: &outline, cx };

@@ -20,7 +20,7 @@ use crate::setup::Setup;
 /// # Errors
 /// Output that cannot be written.
 pub fn list(setup: &Setup, as_json: bool) -> Result<(), CliError> {
-    let tools = setup.tools();
+    let tools = setup.tools_alone();
     if as_json {
         return print_json(&json!(tools.declarations().collect::<Vec<_>>()));
     }
@@ -125,7 +125,7 @@ impl Bench {
             host: Arc::new(Alone),
             jobs: Arc::<Jobs>::default(),
         };
-        Ok(Self { tools: setup.tools(), cx, _store: store })
+        Ok(Self { tools: setup.tools_alone(), cx, _store: store })
     }
 }
 

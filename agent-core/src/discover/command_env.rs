@@ -17,6 +17,17 @@ pub fn command_env(
     all.filter(|(name, _)| !keys.iter().any(|key| OsStr::new(key) == name)).collect()
 }
 
+/// The agent's own keys, from the usual variables of all known providers and those of `own`. Texts too short to be a key
+/// are left out: they would be found everywhere.
+pub fn own_keys(lookup: &dyn Fn(&str) -> Option<String>, own: &[&str]) -> Vec<String> {
+    const SHORTEST: usize = 12;
+    let variables = key_variables().into_iter().chain(own.iter().map(|name| (*name).to_owned()));
+    let mut keys: Vec<String> = variables.filter_map(|name| lookup(&name)).filter(|k| k.len() >= SHORTEST).collect();
+    keys.sort_unstable();
+    keys.dedup();
+    keys
+}
+
 fn key_variables() -> Vec<String> {
     let by_name = |provider: &str| format!("{}_API_KEY", provider.to_uppercase().replace('-', "_"));
     known::providers().iter().flat_map(|entry| [by_name(entry.name), entry.key_var.to_owned()]).collect()
