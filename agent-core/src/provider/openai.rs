@@ -32,6 +32,15 @@ impl OpenAi {
         let origin = Origin { provider: "openai".into(), model: model.name.clone(), endpoint };
         Self { model, origin: Arc::new(origin), server, new_limit }
     }
+
+    /// The body of a request, as it is sent.
+    ///
+    /// # Errors
+    /// What cannot be written as JSON.
+    pub fn body(&self, request: &Request<'_>) -> Result<Vec<u8>, ProviderError> {
+        let body = Body::new(&self.model, request, &self.origin, self.new_limit);
+        serde_json::to_vec(&body).map_err(|e| self.server.asking().error(ErrorKind::Invalid, &e.to_string()))
+    }
 }
 
 #[async_trait]
@@ -41,10 +50,8 @@ impl Provider for OpenAi {
     }
 
     async fn reply(&self, request: Request<'_>) -> Result<Replies, ProviderError> {
-        let body = Body::new(&self.model, &request, &self.origin, self.new_limit);
-        let asking = self.server.asking();
-        let body = serde_json::to_vec(&body).map_err(|e| asking.error(ErrorKind::Invalid, &e.to_string()))?;
-        let decoder = Decoder::new(asking.clone(), self.origin.clone(), &request);
+        let body = self.body(&request)?;
+        let decoder = Decoder::new(self.server.asking().clone(), self.origin.clone(), &request);
         let bearer = self.server.key().map(|key| format!("Bearer {}", key.reveal()));
         let headers: Vec<_> = bearer.iter().map(|value| ("authorization", value.as_str())).collect();
         self.server.post(&headers, body, decoder).await
