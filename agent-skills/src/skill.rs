@@ -124,18 +124,21 @@ struct Start {
 }
 
 fn read_start(path: &Path, limit_bytes: u64) -> io::Result<Start> {
-    let mut bytes = Vec::new();
-    open_regular(path)?.take(limit_bytes).read_to_end(&mut bytes)?;
+    let (file, length) = open_regular(path)?;
+    // Room for all of it and a byte more: read at once, and not in pieces that double.
+    let mut bytes = Vec::with_capacity(usize::try_from(length.min(limit_bytes) + 1).unwrap_or(0));
+    file.take(limit_bytes).read_to_end(&mut bytes)?;
     let cut = bytes.len() as u64 == limit_bytes;
     Ok(decode(bytes, cut))
 }
 
-/// Looks before it opens: to open a pipe would wait for its other end.
-fn open_regular(path: &Path) -> io::Result<File> {
-    if !fs::metadata(path)?.is_file() {
+/// Looks before it opens: to open a pipe would wait for its other end. Beside the file comes its length.
+fn open_regular(path: &Path) -> io::Result<(File, u64)> {
+    let found = fs::metadata(path)?;
+    if !found.is_file() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
     }
-    File::open(path)
+    Ok((File::open(path)?, found.len()))
 }
 
 fn decode(mut bytes: Vec<u8>, cut: bool) -> Start {
