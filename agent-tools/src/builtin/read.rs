@@ -174,7 +174,7 @@ enum Found {
 impl Lines {
     fn of(self, opened: Opened, wanted: &Wanted) -> io::Result<Found> {
         let mut reader = opened.reader;
-        let mut start = Vec::new();
+        let mut start = Vec::with_capacity(encoding::SNIFF);
         reader.by_ref().take(encoding::SNIFF as u64).read_to_end(&mut start)?;
         if encoding::Encoding::of(&start).is_binary(&start) {
             return Ok(Found::Binary);
