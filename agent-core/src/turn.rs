@@ -25,7 +25,9 @@ pub enum TurnError {
     #[error(transparent)]
     Provider(#[from] ProviderError),
     /// The session's log could not be written.
-    #[error("the session could not be saved: {0}. Free some space or check the directory's rights, then ask again")]
+    #[error(
+        "the session could not be saved: {0}. Free some space or check the directory's rights, then ask again; --no-session saves nothing"
+    )]
     Store(String),
 }
 

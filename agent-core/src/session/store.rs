@@ -47,6 +47,21 @@ impl JsonLines {
         end_torn_line(&mut file)?;
         Ok(file)
     }
+
+    /// Where this fails a part of a line may be there: the file is opened again next time, which ends that line.
+    fn write(&mut self, lines: &str) -> io::Result<()> {
+        let mut file = match self.file.take() {
+            Some(file) => file,
+            None => self.open()?,
+        };
+        file.write_all(lines.as_bytes())?;
+        self.file = Some(file);
+        Ok(())
+    }
+
+    fn named(&self, error: &io::Error) -> io::Error {
+        io::Error::new(error.kind(), format!("{}: {error}", self.path.display()))
+    }
 }
 
 /// A log whose last line was torn by a crash gets its newline, so that the next line is whole.
@@ -72,15 +87,12 @@ fn private_directories(path: &Path) -> io::Result<()> {
 
 impl Store for JsonLines {
     fn append(&mut self, lines: &str) -> io::Result<()> {
-        let file = match &mut self.file {
-            Some(file) => file,
-            none => none.insert(JsonLines::new(&self.path).open()?),
-        };
-        file.write_all(lines.as_bytes())
+        self.write(lines).map_err(|error| self.named(&error))
     }
 
     fn sync(&mut self) -> io::Result<()> {
-        Ok(())
+        let synced = self.file.as_ref().map_or(Ok(()), File::sync_data);
+        synced.map_err(|error| self.named(&error))
     }
 }
 
@@ -188,6 +200,22 @@ pub fn project_key(cwd: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_line_that_was_torn_by_a_full_disk_is_ended_before_the_next() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("deep/log.jsonl");
+        let mut store = JsonLines::new(&path);
+        store.append("{\"a\":1}\n").unwrap();
+        store.sync().unwrap();
+        // A file that takes no more, as on a full disk; half a line got there before.
+        fs::write(&path, "{\"a\":1}\n{\"b").unwrap();
+        store.file = Some(File::open(&path).unwrap());
+        let error = store.append("{\"b\":2}\n").unwrap_err();
+        assert!(error.to_string().starts_with(&path.display().to_string()), "{error}");
+        store.append("{\"c\":3}\n").unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "{\"a\":1}\n{\"b\n{\"c\":3}\n");
+    }
 
     #[test]
     fn project_keys() {
