@@ -78,7 +78,7 @@ fn value_by(schema: &Value, value: Value) -> Result<Value, String> {
     let fits = |name| takes(schema, name);
     match value {
         Value::String(text) if !fits("string") => from_text(schema, text),
-        Value::Number(number) if fits("integer") => integer(&number),
+        Value::Number(number) if fits("integer") => integer(schema, &number),
         Value::Number(number) if !fits("number") && fits("string") => Ok(Value::String(number.to_string())),
         Value::Bool(flag) if !fits("boolean") && fits("string") => Ok(Value::String(flag.to_string())),
         Value::Array(items) if fits("array") => items
@@ -111,17 +111,21 @@ fn from_text(schema: &Value, text: String) -> Result<Value, String> {
     }
 }
 
-fn integer(number: &Number) -> Result<Value, String> {
-    if number.is_i64() || number.is_u64() {
+fn integer(schema: &Value, number: &Number) -> Result<Value, String> {
+    if number.is_i64() {
         return Ok(Value::Number(number.clone()));
     }
     let float = number.as_f64().unwrap_or(f64::NAN);
-    #[expect(clippy::cast_possible_truncation, reason = "whole and within range")]
-    if float.fract() == 0.0 && float.abs() < 9e15 {
-        Ok(Value::from(float as i64))
-    } else {
-        Err(format!("must be a whole number, got {number}"))
+    if float.fract() != 0.0 {
+        return Err(format!("must be a whole number, got {number}"));
     }
+    #[expect(clippy::cast_possible_truncation, reason = "whole and within range")]
+    if float.abs() < 2f64.powi(63) {
+        return Ok(Value::from(float as i64));
+    }
+    let least = schema["minimum"].as_i64().unwrap_or(i64::MIN);
+    let most = schema["maximum"].as_i64().unwrap_or(i64::MAX);
+    Err(format!("must be between {least} and {most}, got {number}"))
 }
 
 /// Whether a schema takes values of this type; one without a type takes all.
@@ -188,6 +192,12 @@ mod tests {
             (r#"{"path":["a"]}"#, "`path` must be of type string, got array"),
             (r#"{"path":"a","start":"x"}"#, "`start` must be of type integer, got string"),
             (r#"{"path":"a","start":1.5}"#, "`start` must be a whole number, got 1.5"),
+            (
+                r#"{"path":"a","start":18446744073709551615}"#,
+                "`start` must be between -9223372036854775808 and 9223372036854775807, got 18446744073709551615",
+            ),
+            (r#"{"path":"a","start":"9223372036854775808"}"#, "`start` must be between"),
+            (r#"{"path":"a","start":1e30}"#, "`start` must be between"),
             (r#"{"path":"a","edits":[{"old":{}}]}"#, "`edits` [0] `old` must be of type string, got object"),
             (r#"{"path":"a"#, "not valid JSON"),
             ("[1]", "expected a JSON object, got array"),

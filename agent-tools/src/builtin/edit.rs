@@ -27,6 +27,9 @@ use crate::tool::{Declaration, Prepared, Tool};
 const COUNTED: usize = 1000;
 /// How many of them are named by their lines.
 const NAMED: usize = 10;
+/// What to do where nothing in the file is near.
+const AGAIN: &str = "Read the file again and copy the text exactly.";
+
 /// How many texts that were not found get a hint.
 const HINTS: usize = 5;
 
@@ -348,7 +351,7 @@ fn refusal<D: Dialect>(path: &str, text: &[u8], edits: &[Pair<'_>], problems: &[
         .map(|problem| {
             let Problem::NotFound { edit } = problem else { return words::<D>(problem) };
             hints += 1;
-            let hint = if hints > HINTS { None } else { hint(&readable, &edits[*edit].0) };
+            let hint = (hints <= HINTS).then(|| hint(&readable, &edits[*edit].0).unwrap_or_else(|| AGAIN.into()));
             hint.map_or_else(|| D::not_found(path, *edit), |hint| format!("{} {hint}", D::not_found(path, *edit)))
         })
         .collect();
