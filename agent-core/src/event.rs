@@ -151,6 +151,7 @@ impl fmt::Display for Notice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Retry { attempt, delay, reason } => {
+                let reason = reason.trim_end_matches('.');
                 write!(f, "{reason}; trying again in {:.1} s (retry {attempt})", delay.as_secs_f64())
             }
             Self::Repeated { name, times } => {
@@ -260,5 +261,21 @@ impl fmt::Display for Tally {
         let shown: Vec<String> =
             counts.iter().filter(|(_, n, _)| *n > 0).map(|(sign, n, what)| format!("{sign} {n} {what}")).collect();
         f.write_str(&shown.join(" · "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_retry_is_told_in_one_sentence() {
+        for (reason, expect) in [
+            ("refused (is the server running?).", "refused (is the server running?); trying again in 0.5 s (retry 2)"),
+            ("busy", "busy; trying again in 0.5 s (retry 2)"),
+        ] {
+            let notice = Notice::Retry { attempt: 2, delay: Duration::from_millis(500), reason: reason.into() };
+            assert_eq!(notice.to_string(), expect);
+        }
     }
 }

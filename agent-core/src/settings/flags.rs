@@ -104,6 +104,10 @@ fn layer(long: &str, text: &str) -> Result<Option<Layer>, SettingsError> {
     let text = spec.implies.unwrap_or(text);
     let value = match key.kind {
         Kind::Texts => Some(vec![text].into()),
+        Kind::Words(words) if !words.contains(&text) => {
+            let problem = format!("{text:?} is none of {}", words.join(", "));
+            return Err(SettingsError::of(&source, key, None, &problem));
+        }
         Kind::Switch | Kind::Count(..) | Kind::Amount | Kind::Words(_) | Kind::Text | Kind::Mode | Kind::Map => {
             file::value(&source, key, text)?
         }
@@ -117,8 +121,9 @@ fn set(pair: &str) -> Result<Layer, SettingsError> {
     let wrong = |problem: String| SettingsError::new(&source, None, problem);
     let (name, text) = pair.split_once('=').ok_or_else(|| wrong(format!("`{pair}` lacks a `=`; write KEY=VALUE")))?;
     let key = key(name.trim()).ok_or_else(|| {
-        let hint = keys::nearest(name).map(|known| format!("; did you mean `{known}`?")).unwrap_or_default();
-        wrong(format!("there is no setting `{name}`{hint}"))
+        let hint = keys::nearest(name).map(|known| format!("did you mean `{known}`?"));
+        let hint = hint.unwrap_or_else(|| "`agent config` lists all settings".into());
+        wrong(format!("there is no setting `{name}`; {hint}"))
     })?;
     let source = Source::Flag(format!("--set {}", key.name));
     let value = file::value(&source, key, text)?;

@@ -21,6 +21,10 @@ pub enum Source {
 }
 
 impl Source {
+    fn is_file(&self) -> bool {
+        matches!(self, Self::User(_) | Self::Project(_))
+    }
+
     pub(super) fn rank(&self) -> u8 {
         match self {
             Self::Default => 0,
@@ -44,7 +48,7 @@ impl fmt::Display for Source {
 
 /// Settings that cannot be used: a person has to mend them.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("cannot use the settings of {at}{}: {problem}", Line(*line))]
+#[error("{}{at}{}: {problem}", if at.is_file() { "cannot use the settings of " } else { "" }, Line(*line))]
 #[non_exhaustive]
 pub struct SettingsError {
     /// Whose.

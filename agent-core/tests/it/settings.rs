@@ -334,12 +334,14 @@ fn mistakes_in_flags_name_the_flag() {
         (("set", "maxturn=3"), "there is no setting `maxturn`; did you mean `maxTurns`?"),
         (("set", "maxTurns=x"), "--set maxTurns: `maxTurns` takes a whole number"),
         (("set", "notify=perhaps"), "`notify` takes true or false"),
-        (("permissions", "none"), "--permissions: `permissions` takes one of ask, auto, allow"),
+        (("set", "foo=1"), "--set: there is no setting `foo`; `agent config` lists all settings"),
+        (("set", "permissions=maybe"), "--set permissions: `permissions` takes one of ask, auto, allow"),
+        (("permissions", "maybe"), "--permissions: \"maybe\" is none of ask, auto, allow"),
         (("model", ""), "--model: `model` takes a text that is not empty"),
         (("nonsense", "x"), "--nonsense: there is no such option"),
     ] {
         let error = given(&[option]).and_then(resolve).map(|_| ()).unwrap_err();
-        assert!(error.contains(parts), "{option:?}: {error}");
+        assert!(error.contains(parts) && error.starts_with("--"), "{option:?}: {error}");
     }
 }
 
