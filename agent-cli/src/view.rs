@@ -37,6 +37,7 @@ enum Form {
 pub struct View {
     form: Form,
     quit: bool,
+    lost: Option<io::Error>,
 }
 
 impl View {
@@ -47,10 +48,11 @@ impl View {
             Output::StreamJson => Form::Lines,
             Output::Text => {
                 let live = io::stdout().is_terminal();
-                Form::Text(Screen::new(io::stdout(), io::stderr(), style(), live, setup.settings.preview_lines))
+                let screen = Screen::new(io::stdout(), io::stderr(), style(), live, setup.settings.preview_lines);
+                Form::Text(screen.within(&setup.world.cwd))
             }
         };
-        Self { form, quit: false }
+        Self { form, quit: false, lost: None }
     }
 
     /// Whether a turn ended because the program is to end.
@@ -89,8 +91,12 @@ impl View {
     async fn event(&mut self, stamped: Stamped, signals: &mut Signals, stop: &CancellationToken) {
         // Before it is shown: what is typed from now on is an answer, what was typed earlier is none.
         let question = matches!(stamped.event, Event::Ask(_)).then(Question::new);
-        if self.show(&stamped).is_err() {
+        if let Err(error) = self.show(&stamped) {
             stop.cancel();
+            // A reader that went away wants no more; nor does a person whose terminal is gone.
+            if error.kind() != io::ErrorKind::BrokenPipe && !self.quit {
+                self.lost.get_or_insert(error);
+            }
         }
         let (Event::Ask(ask), Some(question)) = (stamped.event, question) else { return };
         match question.answer(signals).await {
@@ -120,8 +126,12 @@ impl View {
     /// Prints what comes at the end.
     ///
     /// # Errors
-    /// Output that cannot be written.
+    /// Output that cannot be written, now or before.
     pub fn close(&self, session: &Session) -> Result<(), CliError> {
+        if let Some(error) = &self.lost {
+            return Err(CliError::failed(format!("writing the answer: {error}"))
+                .hint("`agent --continue` goes on with this session"));
+        }
         match &self.form {
             Form::Json(summary) => crate::command::print_json(&summary.to_json(session)),
             Form::Text(_) | Form::Lines => Ok(()),

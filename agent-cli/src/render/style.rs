@@ -60,6 +60,39 @@ fn is_bidi_control(c: char) -> bool {
     matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
+/// Untrusted text that somebody is to judge: what [`plain`] drops, and what takes no room or reorders what is shown,
+/// stands there as `\u{202e}`. Newline and tab are kept.
+pub fn visible(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        match c {
+            '\n' | '\t' => out.push(c),
+            '\r' if chars.peek() == Some(&'\n') => {}
+            c if c.is_control() || is_unseen(c) => out.extend(c.escape_unicode()),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// Marks of direction, ends of lines that are none, and characters without any width or ink.
+fn is_unseen(c: char) -> bool {
+    is_bidi_control(c)
+        || matches!(c, '\u{ad}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{180e}' | '\u{200b}'..='\u{200f}')
+        || matches!(c, '\u{2028}' | '\u{2029}' | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{feff}' | '\u{ffa0}')
+        || matches!(c, '\u{e0000}'..='\u{e007f}')
+}
+
+/// The beginning of a text, at most so many lines and characters of it, and the rest.
+pub fn beginning(text: &str, lines: usize, characters: usize) -> (&str, &str) {
+    let text = text.trim_end_matches('\n');
+    let by_lines = text.match_indices('\n').nth(lines.saturating_sub(1)).map(|(at, _)| at);
+    let by_characters = text.char_indices().nth(characters).map(|(at, _)| at);
+    let end = by_lines.into_iter().chain(by_characters).min().unwrap_or(text.len());
+    text.split_at(end)
+}
+
 fn skip_escape(chars: &mut std::iter::Peekable<std::str::Chars<'_>>) {
     match chars.next() {
         Some('[') => skip_csi(chars),
@@ -90,6 +123,33 @@ fn skip_csi(chars: &mut std::iter::Peekable<std::str::Chars<'_>>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_to_be_judged_hides_nothing() {
+        for (text, expect) in [
+            ("a\tb\r\nc", "a\tb\nc"),
+            ("rm \u{202e}fdp", r"rm \u{202e}fdp"),
+            ("\u{1b}[31mred", r"\u{1b}[31mred"),
+            ("a\u{200b}b\u{2066}\u{feff}\u{e0041}", r"a\u{200b}b\u{2066}\u{feff}\u{e0041}"),
+            ("echo x\rrm y\u{7f}", r"echo x\u{d}rm y\u{7f}"),
+            ("ünï ✓ 🛠️", "ünï ✓ 🛠️"),
+        ] {
+            assert_eq!(visible(text), expect, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn long_texts_are_cut_by_lines_and_by_characters() {
+        for (text, lines, characters, expect) in [
+            ("a\nb\n", 2, 9, ("a\nb", "")),
+            ("a\nb\nc", 2, 9, ("a\nb", "\nc")),
+            ("äöü", 2, 2, ("äö", "ü")),
+            ("äö", 2, 2, ("äö", "")),
+            ("", 1, 1, ("", "")),
+        ] {
+            assert_eq!(beginning(text, lines, characters), expect, "{text:?}");
+        }
+    }
 
     #[test]
     fn nothing_that_moves_a_terminal_is_left() {

@@ -1,13 +1,20 @@
 //! Text for people, append-only: the answer on stdout, all else on stderr.
 
 use std::io::{self, Write};
+use std::path::Path;
 
 use agent_core::{Ask, Ending, Event, Notice, Tally};
 use agent_tools::diff::Diff;
 use agent_tools::{CallKind, Change, Details, Outline, Status, ToolOutput};
 
 use super::ending_text;
-use super::style::{Style, plain};
+use super::style::{Style, beginning, plain, visible};
+
+/// The most of a call that its header shows: lines and characters.
+const HEADER: (usize, usize) = (20, 2_000);
+
+/// The most that a question shows of the call, and of the change, that it is about.
+const QUESTION: (usize, usize) = (200, 20_000);
 
 /// Where a turn is shown.
 pub struct Screen<O, E> {
@@ -17,6 +24,7 @@ pub struct Screen<O, E> {
     /// Print the answer as it comes. Otherwise each reply is held until it is whole: a pipe gets the answer alone, once.
     live: bool,
     preview_lines: usize,
+    cwd: String,
     held: String,
     line_open: bool,
     tally: Tally,
@@ -25,8 +33,14 @@ pub struct Screen<O, E> {
 impl<O: Write, E: Write> Screen<O, E> {
     /// A screen. `live`: stdout is a terminal.
     pub fn new(out: O, err: E, style: Style, live: bool, preview_lines: usize) -> Self {
-        let (held, tally) = (String::new(), Tally::default());
-        Self { out, err, style, live, preview_lines, held, line_open: false, tally }
+        let (cwd, held, tally) = (String::new(), String::new(), Tally::default());
+        Self { out, err, style, live, preview_lines, cwd, held, line_open: false, tally }
+    }
+
+    /// Names the working directory, for questions.
+    #[must_use]
+    pub fn within(self, cwd: &Path) -> Self {
+        Self { cwd: cwd.to_string_lossy().into_owned(), ..self }
     }
 
     /// Shows an event.
@@ -90,36 +104,64 @@ impl<O: Write, E: Write> Screen<O, E> {
     fn header(&mut self, name: &str, outline: &Outline) -> io::Result<()> {
         self.commentary()?;
         self.close_line()?;
-        let mut lines = outline.title.lines();
-        let first = plain(lines.next().unwrap_or_default());
-        // The model may call a tool that there is not, by any name.
-        let name = plain(name).replace('\n', " ");
-        writeln!(self.err, "{} {name}: {first}", sign(outline.kind))?;
-        for line in lines {
-            writeln!(self.err, "    {}", plain(line))?;
-        }
+        let (shown, rest) = beginning(&outline.title, HEADER.0, HEADER.1);
+        let cut = if rest.is_empty() { "" } else { "…" };
+        let mark = format!("{} {}", sign(outline.kind), one_line(name));
+        self.about(&mark, &format!("{shown}{cut}"))?;
         self.err.flush()
+    }
+
+    /// What a call is about, after its name.
+    fn about(&mut self, name: &str, title: &str) -> io::Result<()> {
+        let title = visible(title);
+        let mut lines = title.lines();
+        writeln!(self.err, "{name}: {}", lines.next().unwrap_or_default())?;
+        lines.try_for_each(|line| writeln!(self.err, "    {line}"))
     }
 
     fn question(&mut self, ask: &Ask) -> io::Result<()> {
         self.close_line()?;
         if let Some(change) = &ask.change {
-            self.diff(change, usize::MAX)?;
+            self.proposal(change)?;
         }
-        writeln!(self.err, "  {}", plain(&ask.why))?;
+        writeln!(self.err, "  {}", one_line(&ask.why))?;
         for finding in &ask.outline.needs.findings {
             let zone = finding.zone.map_or("", agent_tools::policy::zone_name);
-            writeln!(
-                self.err,
-                "{}",
-                self.style.dim(&format!("  {} {zone}: {}", plain(&finding.what), finding.rights))
-            )?;
+            let line = format!("  {} {zone}: {}", one_line(&finding.what), finding.rights);
+            writeln!(self.err, "{}", self.style.dim(&line))?;
         }
-        let grants: Vec<String> = ask.outline.needs.grants.iter().map(|g| plain(&g.subject)).collect();
+        self.subject(&ask.call.name, &ask.outline.title)?;
+        let grants: Vec<String> = ask.outline.needs.grants.iter().map(|g| one_line(&g.subject)).collect();
         let session =
             if grants.is_empty() { String::new() } else { format!(" · s: {} for this session", grants.join(", ")) };
         write!(self.err, "{}", self.style.bold(&format!("  a: allow once{session} · r: reject  [a/s/r] ")))?;
         self.err.flush()
+    }
+
+    /// Which call a question is about, and where: other headers may stand between.
+    fn subject(&mut self, name: &str, title: &str) -> io::Result<()> {
+        let (shown, rest) = beginning(title, QUESTION.0, QUESTION.1);
+        self.about(&format!("  {}", one_line(name)), shown)?;
+        self.left_out(rest)?;
+        writeln!(self.err, "  in {}", one_line(&self.cwd))
+    }
+
+    /// The change that a question is about.
+    fn proposal(&mut self, change: &Change) -> io::Result<()> {
+        let diff = Diff::between(change.old.as_deref().unwrap_or_default(), &change.new);
+        let (shown, rest) = beginning(&diff.text, QUESTION.0, QUESTION.1);
+        for line in visible(shown).lines() {
+            writeln!(self.err, "    {}", self.style.diff(line))?;
+        }
+        self.left_out(rest)
+    }
+
+    fn left_out(&mut self, rest: &str) -> io::Result<()> {
+        if rest.is_empty() {
+            return Ok(());
+        }
+        let (lines, characters) = (rest.trim_start_matches('\n').lines().count(), rest.chars().count());
+        self.indented(&format!("… (not shown: {characters} more characters in {lines} line(s))"))
     }
 
     fn result(&mut self, kind: CallKind, output: &ToolOutput) -> io::Result<()> {
@@ -157,19 +199,19 @@ impl<O: Write, E: Write> Screen<O, E> {
         let lines: Vec<&str> = text.lines().collect();
         self.indented(lines.first().unwrap_or(&""))?;
         match &output.details {
-            Details::Change(change) => self.diff(change, self.preview_lines),
+            Details::Change(change) => self.diff(change),
             _ => self.preview(lines.get(1..).unwrap_or_default()),
         }
     }
 
-    fn diff(&mut self, change: &Change, most: usize) -> io::Result<()> {
+    fn diff(&mut self, change: &Change) -> io::Result<()> {
         let diff = Diff::between(change.old.as_deref().unwrap_or_default(), &change.new);
         let text = plain(&diff.text);
         let lines: Vec<&str> = text.lines().collect();
-        for line in lines.iter().take(most) {
+        for line in lines.iter().take(self.preview_lines) {
             writeln!(self.err, "    {}", self.style.diff(line))?;
         }
-        self.more(lines.len().saturating_sub(most))
+        self.more(lines.len().saturating_sub(self.preview_lines))
     }
 
     fn preview(&mut self, lines: &[&str]) -> io::Result<()> {
@@ -219,6 +261,13 @@ impl<O: Write, E: Write> Screen<O, E> {
         }
         Ok(())
     }
+}
+
+/// A name or a reason in one line of bounded length. The model may call a tool that there is not, by any name.
+fn one_line(text: &str) -> String {
+    let (shown, rest) = beginning(text, usize::MAX, HEADER.1);
+    let cut = if rest.is_empty() { "" } else { "…" };
+    format!("{}{cut}", visible(shown).replace('\n', " "))
 }
 
 /// The sign before a header. The one of commands has a space of its own: it is one column wide and drawn as two.

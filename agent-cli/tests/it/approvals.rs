@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::json;
 
-use crate::model::{bash, calls, last_content, says};
+use crate::model::{all, bash, calls, last_content, says};
 use crate::pty::{CTRL_C, CTRL_D, PROMPT, Terminal};
 use crate::run::{Test, until};
 
@@ -157,4 +157,58 @@ fn what_destroys_work_says_so_and_cannot_be_granted() {
     terminal.sees("Done.");
     leaves(terminal);
     assert!(test.work().join("src/x").exists());
+}
+
+#[test]
+fn a_question_names_its_call_and_where_it_would_run() {
+    let both = all(&[("bash", json!({"command": "touch a"})), ("bash", json!({"command": "touch b"}))]);
+    let test = Test::new([both, says("Done.")]);
+    let here = test.work().to_str().unwrap().to_owned();
+    let mut terminal = asked(&test);
+    for (own, other) in [("bash: touch a", "bash: touch b"), ("bash: touch b", "bash: touch a")] {
+        let question = terminal.sees(QUESTION);
+        assert!(question.rfind(own) > question.rfind(other), "{question}");
+        assert!(question.contains(&format!("  in {here}\r\n")), "{question}");
+        terminal.types("r");
+    }
+    terminal.sees("Done.");
+    leaves(terminal);
+}
+
+#[test]
+fn nothing_is_hidden_in_what_is_asked_about() {
+    let answers = [
+        bash("touch f # \u{202e}x\u{200b}\u{1b}[8m\r"),
+        calls("write_file", &json!({"path": "\u{2066}f", "content": "a\u{202e}b\n"})),
+        says("Done."),
+    ];
+    let test = Test::new(answers).settings("editTools: true\n").env("NO_COLOR", "1");
+    let mut terminal = asked(&test);
+    let question = terminal.sees(QUESTION);
+    let shown = r"bash: touch f # \u{202e}x\u{200b}\u{1b}[8m\u{d}";
+    assert_eq!(question.matches(shown).count(), 2, "in the header and in the question: {question}");
+    terminal.types("r");
+    let question = terminal.sees(QUESTION);
+    assert!(question.contains(r"write_file: \u{2066}f") && question.contains(r"+1 a\u{202e}b"), "{question}");
+    terminal.types("r");
+    terminal.sees("Done.");
+    leaves(terminal);
+}
+
+#[test]
+fn a_long_call_is_cut_and_a_question_says_how_much_is_missing() {
+    let lines: String = (0..300).map(|n| format!("touch f{n}\n")).collect();
+    let test = Test::new([bash(&lines), bash(&format!("touch {}", "x".repeat(30_000))), says("Done.")]);
+    let mut terminal = asked(&test);
+    let question = terminal.sees(QUESTION);
+    assert!(question.contains("touch f19…\r\n"), "the header is short: {question}");
+    assert!(question.contains("touch f199\r\n") && !question.contains("touch f200"), "{question}");
+    assert!(question.contains("in 100 line(s))"), "{question}");
+    terminal.types("r");
+    let question = terminal.sees(QUESTION);
+    assert!(question.contains("x…\r\n") && question.contains("not shown: 10006 more characters"), "{question}");
+    assert!(question.matches('x').count() < 30_000, "{}", question.len());
+    terminal.types("r");
+    terminal.sees("Done.");
+    leaves(terminal);
 }
