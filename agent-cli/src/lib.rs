@@ -11,6 +11,7 @@ pub mod error;
 mod lines;
 #[cfg(feature = "local")]
 pub mod model;
+mod piped;
 pub mod render;
 mod run;
 mod sessions;

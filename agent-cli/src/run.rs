@@ -1,14 +1,15 @@
 //! One-shot and line mode: where prompts come from, one turn after the other.
 
-use std::io::{self, IsTerminal, Read};
+use std::io::{self, IsTerminal};
 
 use agent_core::{Agent, Prompt, Session};
 
 use crate::args::{Output, Task};
-use crate::choose;
+use crate::choose::{self, Chosen};
 use crate::error::{CliError, Exit};
 use crate::lines::{Entered, Lines};
-use crate::sessions;
+use crate::piped;
+use crate::sessions::{self, Earlier};
 use crate::setup::Setup;
 use crate::signals::{Caught, Signals};
 use crate::terminal::Modes;
@@ -37,13 +38,11 @@ impl Talk {
 /// No model, no prompt, a session that cannot be found or saved.
 pub async fn run(setup: &Setup) -> Result<Exit, CliError> {
     let talk = Talk::of(setup);
-    let first = first_prompt(setup, talk)?;
-    // Until here signals end the program: a question about the weights, or fetching them, can be left.
-    let chosen = choose::choose(setup, talk.attended).await?;
-    let mut signals = Signals::new().map_err(|e| CliError::failed(format!("catching signals: {e}")))?;
+    let Some((ready, mut signals)) = ready(setup, talk).await? else { return Ok(Exit::Interrupted) };
+    let Ready { first, earlier, chosen } = ready;
     tell(&setup.warnings);
     tell(std::slice::from_ref(&chosen.line));
-    let mut session = sessions::open(setup, talk.attended)?;
+    let mut session = sessions::open(setup, earlier, talk.attended)?;
     let agent = choose::agent(setup, chosen, talk.interactive, talk.attended, &session.place);
     let mut view = View::new(setup);
     let mut exit = match first {
@@ -58,13 +57,43 @@ pub async fn run(setup: &Setup) -> Result<Exit, CliError> {
     Ok(exit)
 }
 
+/// What there must be before the first turn.
+struct Ready {
+    first: Option<String>,
+    earlier: Option<Earlier>,
+    chosen: Chosen,
+}
+
+/// Makes ready for the first turn; none where a signal ends the program.
+async fn ready(setup: &Setup, talk: Talk) -> Result<Option<(Ready, Signals)>, CliError> {
+    if io::stdin().is_terminal() {
+        // Signals end the program by themselves here: a question about the weights blocks, and can be left.
+        let ready = make_ready(setup, talk).await?;
+        return Ok(Some((ready, Signals::catch()?)));
+    }
+    let mut signals = Signals::catch()?;
+    tokio::select! {
+        biased;
+        _ = signals.next() => Ok(None),
+        ready = make_ready(setup, talk) => Ok(Some((ready?, signals))),
+    }
+}
+
+async fn make_ready(setup: &Setup, talk: Talk) -> Result<Ready, CliError> {
+    let first = first_prompt(setup, talk).await?;
+    let earlier = sessions::earlier(setup)?;
+    let chosen = choose::choose(setup, talk.attended).await?;
+    Ok(Ready { first, earlier, chosen })
+}
+
 /// The prompt of the command line and of a pipe; none where prompts are typed.
-fn first_prompt(setup: &Setup, talk: Talk) -> Result<Option<String>, CliError> {
+async fn first_prompt(setup: &Setup, talk: Talk) -> Result<Option<String>, CliError> {
     let typed = match &setup.args.task {
         Task::Prompt(prompt) => Some(prompt.clone()).filter(|p| !p.trim().is_empty()),
         _ => None,
     };
-    let piped = if io::stdin().is_terminal() { None } else { Some(piped()?).filter(|p| !p.trim().is_empty()) };
+    let piped = if io::stdin().is_terminal() { None } else { Some(piped::prompt().await?) };
+    let piped = piped.filter(|p| !p.trim().is_empty());
     let prompt = match (typed, piped) {
         (Some(typed), Some(piped)) => Some(format!("{typed}\n\n{piped}")),
         (typed, piped) => typed.or(piped),
@@ -73,12 +102,6 @@ fn first_prompt(setup: &Setup, talk: Talk) -> Result<Option<String>, CliError> {
         return Err(CliError::usage("there is no prompt").hint("agent \"what to do\", or start agent at a terminal"));
     }
     Ok(prompt)
-}
-
-fn piped() -> Result<String, CliError> {
-    let mut bytes = Vec::new();
-    io::stdin().read_to_end(&mut bytes).map_err(|e| CliError::failed(format!("reading the prompt from stdin: {e}")))?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// Takes prompts at the terminal until they end.

@@ -21,33 +21,47 @@ impl Clock for RealClock {
     }
 }
 
-/// Opens the session that the command line asks for. `attended`: a person can answer questions.
+/// A session to go on with.
+pub struct Earlier {
+    directory: PathBuf,
+    log: Vec<u8>,
+    loaded: Loaded,
+}
+
+/// Finds and reads the session to go on with; none for a new one. Changes nothing.
 ///
 /// # Errors
-/// There is no such session, it cannot be read, or its copy cannot be written.
-pub fn open(setup: &Setup, attended: bool) -> Result<Session, CliError> {
+/// There is no such session, or it cannot be read.
+pub fn earlier(setup: &Setup) -> Result<Option<Earlier>, CliError> {
     let sessions = setup.sessions();
-    let mut session = match earlier(setup, &sessions)? {
-        Some(directory) => resume(setup, &sessions, &directory)?,
+    let directory = match &setup.args.resume {
+        Some(name) => Some(named(name, &sessions)?),
+        None if wants_last(setup) => sessions.latest(),
+        None => None,
+    };
+    directory.map(read).transpose()
+}
+
+/// The last session is wanted, whichever that is.
+fn wants_last(setup: &Setup) -> bool {
+    setup.args.continue_last || setup.args.fork
+}
+
+/// Opens the session to go on with, or a new one. `attended`: a person can answer questions.
+///
+/// # Errors
+/// Its copy cannot be written.
+pub fn open(setup: &Setup, earlier: Option<Earlier>, attended: bool) -> Result<Session, CliError> {
+    let sessions = setup.sessions();
+    if earlier.is_none() && wants_last(setup) {
+        tell(&["this project has no earlier session: this is a new session".into()]);
+    }
+    let mut session = match earlier {
+        Some(earlier) => resume(setup, &sessions, earlier)?,
         None => fresh(setup, &sessions),
     };
     session.attended = attended;
     Ok(session)
-}
-
-/// The directory of the session to go on with; none for a new one.
-fn earlier(setup: &Setup, sessions: &Sessions) -> Result<Option<PathBuf>, CliError> {
-    if let Some(name) = &setup.args.resume {
-        return named(name, sessions).map(Some);
-    }
-    if !setup.args.continue_last && !setup.args.fork {
-        return Ok(None);
-    }
-    let latest = sessions.latest();
-    if latest.is_none() {
-        tell(&["this project has no earlier session: this is a new session".into()]);
-    }
-    Ok(latest)
 }
 
 fn named(name: &str, sessions: &Sessions) -> Result<PathBuf, CliError> {
@@ -71,15 +85,15 @@ fn fresh(setup: &Setup, sessions: &Sessions) -> Session {
     Session::new(setup.place(Some(directory)), journal)
 }
 
-fn resume(setup: &Setup, sessions: &Sessions, directory: &Path) -> Result<Session, CliError> {
-    let (log, loaded) = read(&Sessions::log(directory))?;
+fn resume(setup: &Setup, sessions: &Sessions, earlier: Earlier) -> Result<Session, CliError> {
+    let Earlier { directory, log, loaded } = earlier;
     tell(&loaded.repairs);
     let (id, directory) = if setup.args.fork {
         let id = SessionId::new(RealClock.now());
         let copy = sessions.directory(&id);
         (id, copy)
     } else {
-        (SessionId::named(directory.file_name().unwrap_or_default().to_string_lossy()), directory.to_owned())
+        (SessionId::named(directory.file_name().unwrap_or_default().to_string_lossy()), directory)
     };
     let mut store = store(setup, &directory);
     if setup.args.fork {
@@ -90,14 +104,15 @@ fn resume(setup: &Setup, sessions: &Sessions, directory: &Path) -> Result<Sessio
     Ok(Session::resumed(setup.place(Some(directory)), journal, loaded))
 }
 
-/// A log, and what it came to. A file without a single numbered line is somebody else's, and is not written to.
-fn read(path: &Path) -> Result<(Vec<u8>, Loaded), CliError> {
-    let log = fs::read(path).map_err(|e| CliError::usage(format!("reading the session {}: {e}", path.display())))?;
+/// Reads a session. A file without a single numbered line is somebody else's, and is not written to.
+fn read(directory: PathBuf) -> Result<Earlier, CliError> {
+    let path = Sessions::log(&directory);
+    let log = fs::read(&path).map_err(|e| CliError::usage(format!("reading the session {}: {e}", path.display())))?;
     let loaded = load(&log);
     if loaded.seq == 0 {
         return Err(wrong(format!("{} is no session: it has no line of a log", path.display())));
     }
-    Ok((log, loaded))
+    Ok(Earlier { directory, log, loaded })
 }
 
 fn store(setup: &Setup, directory: &Path) -> Box<dyn Store> {

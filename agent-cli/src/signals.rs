@@ -1,7 +1,5 @@
 //! SIGINT, SIGTERM and SIGHUP: the first stops the turn, a second SIGINT quits.
 
-use std::io;
-
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::error::{CliError, Exit};
@@ -18,7 +16,7 @@ pub struct Signals {
 /// # Errors
 /// Those of the work.
 pub async fn first(work: impl Future<Output = Result<Exit, CliError>>) -> Result<Exit, CliError> {
-    let mut signals = Signals::new().map_err(|e| CliError::failed(format!("catching signals: {e}")))?;
+    let mut signals = Signals::catch()?;
     tokio::select! {
         biased;
         _ = signals.next() => Ok(Exit::Interrupted),
@@ -40,11 +38,12 @@ impl Signals {
     ///
     /// # Errors
     /// The system does not let us.
-    pub fn new() -> io::Result<Self> {
+    pub fn catch() -> Result<Self, CliError> {
+        let caught = |kind| signal(kind).map_err(|e| CliError::failed(format!("catching signals: {e}")));
         Ok(Self {
-            interrupt: signal(SignalKind::interrupt())?,
-            terminate: signal(SignalKind::terminate())?,
-            hang_up: signal(SignalKind::hangup())?,
+            interrupt: caught(SignalKind::interrupt())?,
+            terminate: caught(SignalKind::terminate())?,
+            hang_up: caught(SignalKind::hangup())?,
         })
     }
 

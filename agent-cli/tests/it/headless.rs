@@ -180,3 +180,34 @@ fn a_command_gets_neither_the_keys_nor_a_terminal() {
     assert_eq!(last_content(&test.model.asked()[1]).lines().next(), Some("[]"));
     assert!(last_content(&test.model.asked()[1]).contains("not a tty"));
 }
+
+#[test]
+fn an_answer_that_cannot_be_written_is_a_failure() {
+    for form in ["text", "json", "stream-json"] {
+        let test = Test::new([says("The answer.")]).args(["go", "--output", form]);
+        let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let out = test.command().stdin(Stdio::null()).stdout(full).output().unwrap();
+        let said = String::from_utf8_lossy(&out.stderr);
+        assert_eq!(out.status.code(), Some(1), "{form}: {said}");
+        assert!(said.contains("error: writing ") && said.contains("No space left"), "{form}: {said}");
+    }
+}
+
+#[test]
+fn a_silent_pipe_is_told_and_can_be_left() {
+    let test = Test::new([]).args(["go"]);
+    let mut child = test.command().stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let _open = child.stdin.take();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    assert_eq!(lines.next().unwrap().unwrap(), "reading the prompt from stdin…");
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    assert_eq!(ended(&mut child), Some(130));
+    assert!(test.model.asked().is_empty());
+}
+
+#[test]
+fn a_prompt_without_end_is_refused() {
+    let test = Test::new([]).args(["go"]).stdin(vec![b'x'; (16 << 20) + 1]);
+    test.run().code(2).stdout("").tells(&["longer than 16 MiB"]);
+    assert!(test.model.asked().is_empty() && test.logs().is_empty());
+}

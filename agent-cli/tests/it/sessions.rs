@@ -138,3 +138,19 @@ fn a_log_that_was_torn_goes_on_with_what_is_whole() {
     test.run().code(0).stdout("Second answer.\n").tells(&["damaged"]);
     assert_eq!(told(&test.model, 1), BOTH);
 }
+
+#[test]
+fn a_session_is_looked_for_before_a_model() {
+    let test = Test::new([]).args(["go", "--resume", "nope"]).unset("OPENAI_BASE_URL").unset("OPENAI_API_KEY");
+    test.run().code(2).tells(&["there is no session nope", "hint: "]).conceals(&["odel"]);
+}
+
+#[test]
+fn a_session_that_cannot_be_saved_is_told_with_its_path_and_the_way_round() {
+    let test = Test::new([says("ok")]).args(["go"]);
+    let sessions = test.settings_file().with_file_name("sessions");
+    fs::write(&sessions, "in the way").unwrap();
+    test.run().code(1).stdout("").tells(&["could not be saved", sessions.to_str().unwrap(), "--no-session"]);
+    let test = test.args(["--no-session"]);
+    test.run().code(0).stdout("ok\n");
+}

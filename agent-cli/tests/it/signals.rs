@@ -166,3 +166,19 @@ fn what_a_command_left_behind_ends_with_the_program() {
     terminal.ends(0);
     until("the command is gone", || !lives("sleep 98.204"));
 }
+
+#[test]
+fn a_signal_during_the_first_prompt_ends_the_program_as_well() {
+    let test = Test::new([bash("sleep 98.206")]).args(["-i", "go", "--permissions", "auto"]);
+    let terminal = test.terminal();
+    until("the command runs", || lives("sleep 98.206"));
+    terminal.signal(Signal::TERM);
+    terminal.ends(130);
+    assert!(!lives("sleep 98.206"));
+    let test = Test::new([bash("touch f")]).args(["-i", "go", "--permissions", "ask"]);
+    let mut terminal = test.terminal();
+    terminal.sees("[a/s/r] ");
+    terminal.signal(Signal::TERM);
+    terminal.ends(130);
+    assert!(!test.work().join("f").exists());
+}
