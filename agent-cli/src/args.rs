@@ -150,7 +150,8 @@ fn shared(option: &OptionSpec) -> Arg {
             arg.value_name(name).value_parser(value_parser!(PathBuf))
         }
         Some(name) if option.repeatable => arg.value_name(name).action(ArgAction::Append),
-        Some(name) => arg.value_name(name),
+        // A number below 0 is wrong everywhere, and told by whoever knows the range.
+        Some(name) => arg.value_name(name).allow_negative_numbers(true),
     }
 }
 

@@ -107,7 +107,8 @@ impl Setup {
         let world = World::real(args.cwd.as_deref())?;
         let file = args.config.as_ref().map_or_else(|| world.config.join("config.yaml"), |f| world.cwd.join(f));
         if args.config.is_some() && !file.exists() {
-            return Err(CliError::usage(format!("--config {} does not exist", file.display())));
+            return Err(CliError::usage(format!("--config {} does not exist", file.display()))
+                .hint("name a file that exists, or leave --config out; `agent config` lists all settings"));
         }
         let lookup = |name: &str| world.lookup(name);
         let mut layers = settings::gather(&file, &world.cwd, &lookup).map_err(CliError::usage)?;

@@ -80,15 +80,20 @@ pub async fn batch(setup: &Setup) -> Result<Exit, CliError> {
 }
 
 async fn answer(bench: &Bench, number: usize, line: &[u8]) -> ToolOutput {
+    let no_call = |why: &str| {
+        let text =
+            format!("line {number} is no call: {why}. Write one JSON object a line: {{\"name\": …, \"input\": {{…}}}}");
+        ToolOutput::new(Status::Failed, text)
+    };
+    if !line.trim_ascii().starts_with(b"{") {
+        return no_call("it is no JSON object");
+    }
     match serde_json::from_slice::<Line<'_>>(line) {
         Ok(Line { name, input }) => {
             let arguments = input.map_or("{}", RawValue::get);
             dispatch(&bench.tools, &Call::new(number.to_string(), name, arguments), &bench.cx).await
         }
-        Err(e) => ToolOutput::new(
-            Status::Failed,
-            format!("line {number} is no call: {e}. Write one JSON object a line: {{\"name\": …, \"input\": {{…}}}}"),
-        ),
+        Err(e) => no_call(&e.to_string()),
     }
 }
 

@@ -73,6 +73,7 @@ fn a_batch_answers_line_by_line_in_one_session() {
         r#"{"name":"bash","input":{"command":"cat f; exit 2"}}"#,
         "no call",
         "",
+        r#"["bash", {}]"#,
         r#"{"name":"launch"}"#,
         r#"{"name":"bash","input":{"command":"echo \"$PPID\""}}"#,
     ];
@@ -80,9 +81,12 @@ fn a_batch_answers_line_by_line_in_one_session() {
     let out = test.run().code(1);
     let answers: Vec<Value> = out.stdout.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
     let statuses: Vec<&str> = answers.iter().map(|a| a["status"].as_str().unwrap()).collect();
-    assert_eq!(statuses, ["ok", "ok", "failed", "failed", "ok"], "{out:#?}");
+    assert_eq!(statuses, ["ok", "ok", "failed", "failed", "failed", "ok"], "{out:#?}");
     assert!(answers[1]["text"].as_str().unwrap().starts_with('x'));
-    assert!(answers[2]["text"].as_str().unwrap().contains("line 3"));
+    for (answer, line) in [(&answers[2], "line 3"), (&answers[3], "line 5")] {
+        let text = answer["text"].as_str().unwrap();
+        assert!(text.starts_with(&format!("{line} is no call: it is no JSON object. ")), "{text}");
+    }
     let test = Test::new([]).args(["tool", "call", "--batch"]).stdin(lines[1]);
     test.run().code(0);
 }
@@ -93,6 +97,7 @@ fn a_signal_ends_a_call_and_what_it_started() {
         (Signal::INT, &["tool", "call", "bash", "--input", "-"][..], "sleep 98.301"),
         (Signal::TERM, &["tool", "call", "bash", "--input", "-"], "sleep 98.302"),
         (Signal::TERM, &["tool", "call", "--batch"], "sleep 98.303"),
+        (Signal::HUP, &["tool", "call", "--batch"], "sleep 98.304"),
     ] {
         let input = json!({"command": format!("echo begun; {sleep}")});
         let input = if args.contains(&"--batch") { json!({"name": "bash", "input": input}) } else { input };

@@ -52,7 +52,8 @@ fn a_server_that_is_not_there_is_told_with_its_address() {
     let url = format!("http://127.0.0.1:{port}/v1");
     let test = Test::new([]).args(["go"]).env("OPENAI_BASE_URL", &url);
     let out = test.run().code(1).stdout("");
-    out.tells(&["trying again", "error: ", &format!("127.0.0.1:{port}"), "refused"]);
+    let out = out.tells(&["?); trying again", "error: ", &format!("127.0.0.1:{port}"), "refused"]);
+    out.conceals(&[".;"]);
     assert!(fs::read_to_string(test.log()).unwrap().contains(r#""type":"error""#));
 }
 
@@ -113,12 +114,14 @@ fn options_that_are_wrong_are_usage_errors() {
     for (args, told) in [
         (&["--mode", "9999", "go"][..], "9999"),
         (&["--mode", "46", "go"], "46"),
-        (&["--permissions", "never", "go"], "permissions"),
+        (&["--permissions", "maybe", "go"], "--permissions: \"maybe\" is none of ask, auto, allow"),
+        (&["--tool-timeout", "-1", "go"], "--tool-timeout: `toolTimeout` takes a whole number from 1"),
+        (&["--set", "foo=1", "go"], "`agent config` lists all settings"),
         (&["--max-turns", "few", "go"], "maxTurns"),
         (&["--output", "xml", "go"], "xml"),
         (&["--set", "maxTurns", "go"], "KEY=VALUE"),
         (&["--cwd", "nowhere", "go"], "nowhere"),
-        (&["--config", "nowhere.yaml", "go"], "nowhere.yaml"),
+        (&["--config", "nowhere.yaml", "go"], "nowhere.yaml does not exist\n  hint: "),
         (&["--provider", "nobody", "go"], "nobody"),
         (&["--colour", "go"], "--colour"),
         (&[], "no prompt"),
