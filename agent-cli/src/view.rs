@@ -129,8 +129,9 @@ impl View {
     /// Output that cannot be written, now or before.
     pub fn close(&self, session: &Session) -> Result<(), CliError> {
         if let Some(error) = &self.lost {
-            return Err(CliError::failed(format!("writing the answer: {error}"))
-                .hint("`agent --continue` goes on with this session"));
+            return Err(
+                CliError::failed(format!("writing the answer: {error}")).hint("check where stdout goes, and ask again")
+            );
         }
         match &self.form {
             Form::Json(summary) => crate::command::print_json(&summary.to_json(session)),
