@@ -136,7 +136,7 @@ pub fn target(weights: &Weights<'_>, cache: &Path) -> PathBuf {
 /// The question before the first fetch.
 pub fn question(cache: &Path) -> String {
     format!(
-        "No model is set up. The built-in one ({}, 1.1 GB, Apache-2.0) runs on this machine without a key; it does \
+        "No model is set up. The embedded one ({}, 1.1 GB, Apache-2.0) runs on this machine without a key; it does \
          small tasks only.\nFetch it once to {}? [y/N] ",
         local::NAME,
         target(&Weights::PINNED, cache).display()
@@ -150,7 +150,7 @@ pub fn how_to_go_on(prompt: &str) -> String {
         "No model is set up. One of these goes on:\n  \
          ANTHROPIC_API_KEY=... agent '{prompt}'\n  \
          OPENAI_API_KEY=... agent '{prompt}'\n  \
-         agent --local '{prompt}'      fetches the built-in model once (1.1 GB) and runs it on this machine\n  \
+         agent --local '{prompt}'      fetches the embedded model once (1.1 GB) and runs it on this machine\n  \
          agent model fetch             fetches it ahead"
     )
 }

@@ -196,6 +196,10 @@ impl Default for Settings {
     }
 }
 
+/// Settings of parts that are not built yet.
+const LATER: [&str; 8] =
+    ["maxContext", "maxCost", "maxSubAgents", "compact", "mcpServers", "loginShell", "theme", "notify"];
+
 impl Settings {
     /// Fills and checks. Layers are taken in the order default, user, project, environment, flags; of two of the same
     /// kind the later one wins. Lists replace each other, maps are merged.
@@ -212,7 +216,9 @@ impl Settings {
                 warnings.extend(settings.take(&layer.source, given)?);
             }
         }
+        settings.refuse_what_is_missing()?;
         warnings.extend(settings.close());
+        warnings.extend(settings.without_effect());
         Ok((settings, warnings))
     }
 
@@ -255,6 +261,21 @@ impl Settings {
         };
         self.sources.insert(given.key.name, source.clone());
         Ok(warning)
+    }
+
+    /// A promise that cannot be kept is an error, not a warning.
+    fn refuse_what_is_missing(&self) -> Result<(), SettingsError> {
+        if self.sandbox != Sandbox::Require {
+            return Ok(());
+        }
+        let problem = "this version has no sandbox, so no command could run; leave `sandbox` out or set it to auto";
+        Err(SettingsError::new(self.source("sandbox"), None, problem))
+    }
+
+    /// Settings that a person gave and that nothing goes by yet.
+    fn without_effect(&self) -> impl Iterator<Item = Warning> {
+        let given = LATER.iter().filter(|name| self.is_set(name));
+        given.map(|name| Warning::new(self.source(name), None, &format!("`{name}` has no effect in this version")))
     }
 
     /// What can be said only once all layers are in.

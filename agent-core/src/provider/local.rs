@@ -48,7 +48,7 @@ pub const HUB: &str =
 /// How many requests a prompt should take at most: what it has not done by then it does not do.
 pub const MAX_STEPS: u64 = 6;
 /// What a person should know before using it.
-pub const LIMITS: &str = "Using the built-in model Qwen2.5-Coder-1.5B (Apache-2.0, runs on this CPU, nothing leaves this machine). \
+pub const LIMITS: &str = "The embedded model is Qwen2.5-Coder-1.5B (Apache-2.0, runs on this CPU, nothing leaves this machine). \
     It handles one-step requests: listing, reading, creating, replacing text, running a command. \
     It gets multi-step work wrong about 4 times in 10 and can be confidently wrong; it needs 3 GB of memory and 3-15 s a turn. \
     For real work set ANTHROPIC_API_KEY or OPENAI_API_KEY, or start Ollama.";
@@ -110,7 +110,7 @@ impl Provider for Local {
         // short answer at most.
         let answer = move || held.answer(&job, &deltas);
         thread::Builder::new().name("local model".into()).spawn(answer).map_err(|e| {
-            ProviderError::new(ErrorKind::Invalid, format!("Cannot start a thread for the built-in model: {e}"))
+            ProviderError::new(ErrorKind::Invalid, format!("Cannot start a thread for the embedded model: {e}"))
         })?;
         Ok(Box::pin(stream::poll_fn(move |cx| incoming.poll_recv(cx))))
     }
@@ -120,7 +120,7 @@ fn missing(weights: &Path) -> ProviderError {
     let path = weights.display();
     ProviderError::new(
         ErrorKind::NotFound,
-        format!("The built-in model's weights are not at {path}. Fetch them with `agent model fetch`"),
+        format!("The embedded model's weights are not at {path}. Fetch them with `agent model fetch`"),
     )
 }
 
@@ -167,7 +167,7 @@ impl Held {
             let hint = "Remove the file and fetch it again with `agent model fetch`";
             ProviderError::new(
                 ErrorKind::Invalid,
-                format!("Cannot load the built-in model from {path}: {}. {hint}", brief(&e)),
+                format!("Cannot load the embedded model from {path}: {}. {hint}", brief(&e)),
             )
         })?;
         Ok(loaded.insert(fresh))
@@ -181,7 +181,7 @@ fn brief(error: &Error) -> String {
 
 #[expect(clippy::needless_pass_by_value, reason = "the form that map_err takes")]
 fn failed(error: Error) -> ProviderError {
-    ProviderError::new(ErrorKind::Invalid, format!("The built-in model failed: {}", brief(&error)))
+    ProviderError::new(ErrorKind::Invalid, format!("The embedded model failed: {}", brief(&error)))
 }
 
 /// The model in memory.
@@ -266,7 +266,7 @@ fn too_long(lengths: &[usize], room: usize) -> ProviderError {
     ProviderError::new(
         ErrorKind::TooLong,
         format!(
-            "The request has {tokens} tokens, and the built-in model can read {room}. Shorten it, or use another model"
+            "The request has {tokens} tokens, and the embedded model can read {room}. Shorten it, or use another model"
         ),
     )
 }

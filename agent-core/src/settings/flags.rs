@@ -40,7 +40,7 @@ pub const OPTIONS: &[OptionSpec] = &[
     setting("toolset", "NAME", "toolset", "The tools that the model has: lean"),
     setting("mode", "MODE", "bashMode", "What runs without asking, as four octal digits: 0467"),
     setting("permissions", "WORD", "permissions", "How much is asked: ask, auto, allow"),
-    setting("provider", "NAME", "provider", "Who runs the model: openai, responses, anthropic, local, …"),
+    setting("provider", "NAME", "provider", "Who runs the model: openai, anthropic, local, …"),
     setting("model", "NAME", "model", "The model's name"),
     setting("base-url", "URL", "baseUrl", "The address of the provider's interface"),
     OptionSpec {
@@ -58,7 +58,6 @@ pub const OPTIONS: &[OptionSpec] = &[
     setting("tool-timeout", "SECONDS", "toolTimeout", "How long a tool may take"),
     setting("effort", "WORD", "effort", "How hard the model thinks: low, medium, high, xhigh, max"),
     repeatable(setting("skills-dir", "DIR", "skillsDir", "A directory with skills")),
-    repeatable(own("skill", Some("NAME"), "Load a skill before the first prompt")),
     repeatable(setting("add-dir", "DIR", "additionalDirectories", "A further directory that counts as workspace")),
     own("cwd", Some("DIR"), "Work in this directory"),
     own("config", Some("FILE"), "Read the user's settings from this file"),

@@ -230,7 +230,7 @@ static KEYS: &[Key] = &[
         name: "permissions",
         kind: Kind::Words(&["ask", "auto", "allow"]),
         default: "ask; auto for a single prompt",
-        help: "ask: reading runs, all else asks; auto: what bashMode allows runs; allow: everything runs",
+        help: "ask: files are read, all else asks; auto: what bashMode allows runs; allow: everything runs",
         project: Project::Tighten("stricter", |s, v| {
             word(v).is_ok_and(|new| leave(new) <= s.permissions.map_or(0, leave))
         }),
