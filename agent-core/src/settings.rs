@@ -216,15 +216,27 @@ impl Settings {
                 warnings.extend(settings.take(&layer.source, given)?);
             }
         }
-        settings.refuse_what_is_missing()?;
         warnings.extend(settings.close());
-        warnings.extend(settings.without_effect());
         Ok((settings, warnings))
     }
 
     /// Whether the file tools are declared: as set, else only for the embedded model.
     pub fn edit_tools(&self, local: bool) -> bool {
         self.edit_tools.unwrap_or(local)
+    }
+
+    /// What was asked for and is not built yet: settings that nothing goes by are told.
+    ///
+    /// # Errors
+    /// A promise that cannot be kept is an error, not a warning: `sandbox: require`.
+    pub fn missing(&self) -> Result<Vec<Warning>, SettingsError> {
+        if self.sandbox == Sandbox::Require {
+            let problem = "this version has no sandbox, so no command could run; leave `sandbox` out or set it to auto";
+            return Err(SettingsError::new(self.source("sandbox"), None, problem));
+        }
+        let told =
+            |name: &str| Warning::new(self.source(name), None, &format!("`{name}` has no effect in this version"));
+        Ok(LATER.iter().filter(|name| self.is_set(name)).map(|name| told(name)).collect())
     }
 
     /// Whether a person named this setting anywhere.
@@ -261,21 +273,6 @@ impl Settings {
         };
         self.sources.insert(given.key.name, source.clone());
         Ok(warning)
-    }
-
-    /// A promise that cannot be kept is an error, not a warning.
-    fn refuse_what_is_missing(&self) -> Result<(), SettingsError> {
-        if self.sandbox != Sandbox::Require {
-            return Ok(());
-        }
-        let problem = "this version has no sandbox, so no command could run; leave `sandbox` out or set it to auto";
-        Err(SettingsError::new(self.source("sandbox"), None, problem))
-    }
-
-    /// Settings that a person gave and that nothing goes by yet.
-    fn without_effect(&self) -> impl Iterator<Item = Warning> {
-        let given = LATER.iter().filter(|name| self.is_set(name));
-        given.map(|name| Warning::new(self.source(name), None, &format!("`{name}` has no effect in this version")))
     }
 
     /// What can be said only once all layers are in.

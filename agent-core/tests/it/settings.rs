@@ -296,6 +296,22 @@ fn a_malformed_mode_allows_nothing() {
 }
 
 #[test]
+fn what_is_not_built_yet_is_told_or_refused() {
+    for (yaml, expect) in [
+        ("maxTurns: 3", ""),
+        ("theme: dark", "`theme` has no effect in this version"),
+        ("sandbox: auto", ""),
+        ("sandbox: require", "this version has no sandbox"),
+    ] {
+        let (settings, _) = resolve(vec![layer(user(), yaml)]).unwrap();
+        let told =
+            settings.missing().map(|w| w.iter().map(ToString::to_string).collect()).unwrap_or_else(|e| e.to_string());
+        assert_eq!(told.is_empty(), expect.is_empty(), "{yaml}: {told}");
+        assert!(told.contains(expect), "{yaml}: {told}");
+    }
+}
+
+#[test]
 fn flags_give_settings() {
     for (options, key, expect) in [
         (&[("max-turns", "3")][..], "maxTurns", json!(3)),
@@ -318,7 +334,7 @@ fn flags_give_settings() {
         (&[("set", "mcpServers={a: {command: x}}")], "mcpServers", json!(["a"])),
         (&[("set", "editTools=true")], "editTools", json!(true)),
         (&[("max-cost", "0.5")], "maxCost", json!(0.5)),
-        (&[("cwd", "/x"), ("no-session", ""), ("skill", "s")], "maxTurns", json!(1000)),
+        (&[("cwd", "/x"), ("no-session", "")], "maxTurns", json!(1000)),
     ] {
         let (settings, _) = given(options).and_then(resolve).unwrap_or_else(|e| panic!("{options:?}: {e}"));
         assert_eq!(shown(&settings, key), expect, "{options:?}");
