@@ -122,6 +122,12 @@ async fn converse(
         match entered {
             Entered::Line(line) if matches!(line.trim(), "/quit" | "/exit") => return Ok(Exit::Done),
             Entered::Line(line) if line.trim().is_empty() => leaving = false,
+            Entered::Line(line) if is_command(&line) => {
+                tell(&[format!(
+                    "there is no command {}; what begins with a word is a prompt, /quit leaves",
+                    line.trim()
+                )]);
+            }
             Entered::Line(line) => {
                 leaving = false;
                 view.turn(agent, session, Prompt::text(line), signals).await;
@@ -134,6 +140,11 @@ async fn converse(
             Entered::End => return Ok(Exit::Done),
         }
     }
+}
+
+/// One word behind a slash: meant for us, not for the model. A path has more slashes.
+fn is_command(line: &str) -> bool {
+    line.trim().strip_prefix('/').is_some_and(|word| !word.is_empty() && word.bytes().all(|b| b.is_ascii_lowercase()))
 }
 
 /// Waits for a line; none where a signal ends the program. An interrupt from outside counts as Ctrl-C.

@@ -28,13 +28,15 @@ pub struct Screen<O, E> {
     held: String,
     line_open: bool,
     tally: Tally,
+    /// The call whose change was shown with a question: it is not shown again.
+    proposed: Option<String>,
 }
 
 impl<O: Write, E: Write> Screen<O, E> {
     /// A screen. `live`: stdout is a terminal.
     pub fn new(out: O, err: E, style: Style, live: bool, preview_lines: usize) -> Self {
         let (cwd, held, tally) = (String::new(), String::new(), Tally::default());
-        Self { out, err, style, live, preview_lines, cwd, held, line_open: false, tally }
+        Self { out, err, style, live, preview_lines, cwd, held, line_open: false, tally, proposed: None }
     }
 
     /// Names the working directory, for questions.
@@ -55,7 +57,10 @@ impl<O: Write, E: Write> Screen<O, E> {
             Event::Thinking(text) => self.thinking(text)?,
             Event::Called { call, outline } => self.header(&call.name, outline)?,
             Event::Ask(ask) => self.question(ask)?,
-            Event::Finished { kind, output, .. } => self.result(*kind, output)?,
+            Event::Finished { call, kind, output } => {
+                let seen = self.proposed.take_if(|id| *id == call.id).is_some();
+                self.result(*kind, output, seen)?;
+            }
             Event::Notice(notice) => self.notice(notice)?,
             Event::Ended(ended) => self.ended(ended.as_ref())?,
             Event::Started { .. } | Event::Output { .. } | Event::Usage(_) => {}
@@ -123,6 +128,7 @@ impl<O: Write, E: Write> Screen<O, E> {
         self.close_line()?;
         if let Some(change) = &ask.change {
             self.proposal(change)?;
+            self.proposed = Some(ask.call.id.clone());
         }
         writeln!(self.err, "  {}", one_line(&ask.why))?;
         for finding in &ask.outline.needs.findings {
@@ -164,7 +170,7 @@ impl<O: Write, E: Write> Screen<O, E> {
         self.indented(&format!("… (not shown: {characters} more characters in {lines} line(s))"))
     }
 
-    fn result(&mut self, kind: CallKind, output: &ToolOutput) -> io::Result<()> {
+    fn result(&mut self, kind: CallKind, output: &ToolOutput, seen: bool) -> io::Result<()> {
         self.tally.count(kind);
         match kind {
             CallKind::Skill | CallKind::Read if output.status == Status::Ok => Ok(()),
@@ -177,7 +183,7 @@ impl<O: Write, E: Write> Screen<O, E> {
             | CallKind::Todo
             | CallKind::Plan
             | CallKind::Agent
-            | CallKind::Other => self.change(output),
+            | CallKind::Other => self.change(output, seen),
         }
     }
 
@@ -194,11 +200,12 @@ impl<O: Write, E: Write> Screen<O, E> {
         lines[body..].iter().try_for_each(|line| self.indented(line))
     }
 
-    fn change(&mut self, output: &ToolOutput) -> io::Result<()> {
+    fn change(&mut self, output: &ToolOutput, seen: bool) -> io::Result<()> {
         let text = plain(&output.text());
         let lines: Vec<&str> = text.lines().collect();
         self.indented(lines.first().unwrap_or(&""))?;
         match &output.details {
+            Details::Change(_) if seen => Ok(()),
             Details::Change(change) => self.diff(change),
             _ => self.preview(lines.get(1..).unwrap_or_default()),
         }

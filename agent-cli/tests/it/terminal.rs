@@ -233,3 +233,17 @@ fn an_error_does_not_end_the_conversation() {
     terminal.types(CTRL_D);
     terminal.ends(0);
 }
+
+#[test]
+fn a_slash_and_one_word_is_no_prompt() {
+    let test = Test::new([says("read")]);
+    let mut terminal = test.terminal();
+    terminal.sees(PROMPT);
+    terminal.types("/help\r");
+    terminal.sees("there is no command /help");
+    terminal.types("/usr/bin is what?\r");
+    terminal.sees("read");
+    terminal.types("/quit\r");
+    terminal.ends(0);
+    assert_eq!(test.model.asked().len(), 1);
+}
