@@ -199,6 +199,13 @@ impl Rules {
     }
 
     fn beyond(&self, call: &Outline) -> String {
+        let missing = self.missing(call);
+        let reason = if missing.is_empty() { String::new() } else { format!(" ({missing})") };
+        format!("it needs mode {}, allowed is {}{reason}", call.needs.mode, self.ceiling)
+    }
+
+    /// The findings that the ceiling has no room for.
+    fn missing(&self, call: &Outline) -> String {
         let missing: Vec<String> = call
             .needs
             .findings
@@ -206,15 +213,17 @@ impl Rules {
             .filter_map(|f| f.zone.filter(|z| !self.ceiling.get(*z).covers(f.rights)).map(|z| (f, z)))
             .map(|(f, zone)| format!("`{}` needs {} in zone {}", f.what, f.rights, zone_name(zone)))
             .collect();
-        let reason = if missing.is_empty() { String::new() } else { format!(" ({})", missing.join("; ")) };
-        format!("it needs mode {}, allowed is {}{reason}", call.needs.mode, self.ceiling)
+        missing.join("; ")
     }
 
-    /// The exact text of the permission page, and for what could not be judged the reason on a line of its own.
+    /// The exact text of the permission page, and on a line of its own what was too much or could not be judged.
     fn blocked(&self, call: &Outline) -> String {
         let text = blocked(call.needs.mode, self.ceiling);
         match &call.needs.unsure {
-            None => text,
+            None => match self.missing(call) {
+                missing if missing.is_empty() => text,
+                missing => format!("{text}\nBeyond what is allowed: {}.", missing.replace('\n', " ")),
+            },
             Some(reason) => format!(
                 "{text}\nIt could not be judged: {reason}. Use a simpler command: literal words, quotes, pipes, `&&` and redirections to literal paths."
             ),

@@ -82,6 +82,10 @@ impl<'a> Ground<'a> {
         if needs_nothing(path) {
             return Located { resolved: path.to_path_buf(), zone: None };
         }
+        // Links there lead where the process that follows them stands: what this one sees says nothing.
+        if path.starts_with("/proc") || path.starts_with("/dev/fd") {
+            return Located { resolved: path.to_path_buf(), zone: Some(Zone::System) };
+        }
         match self.resolve(path) {
             Some(resolved) => Located { zone: self.zone(path, &resolved), resolved },
             // Links that go in circles lead nowhere that could be judged.
@@ -107,6 +111,9 @@ impl<'a> Ground<'a> {
         if self.workspace.iter().any(|root| is_below(resolved, root)) && !self.in_own_store(resolved) {
             return Some(Zone::Workspace);
         }
+        if is_keys_of_anyone(path) || is_keys_of_anyone(resolved) {
+            return Some(Zone::System);
+        }
         if trusted(resolved) || trusted(path) {
             if path.components().any(|c| c == Component::ParentDir) {
                 return Some(Zone::System);
@@ -125,6 +132,52 @@ impl<'a> Ground<'a> {
             .is_some_and(|store| is_below(resolved, store) && !self.workspace.iter().any(|root| is_below(root, store)))
     }
 
+    /// Whether keys lie in this directory or below it, and how many entries were looked at; an error where `most` of
+    /// them are not enough. What tools fetch or build is passed over, and names with a dot in front where only
+    /// `visible` ones count. A link counts where it leads out and is followed.
+    pub(crate) fn secrets_below(
+        &self,
+        dir: &Path,
+        visible: bool,
+        follows: bool,
+        most: usize,
+    ) -> Result<(bool, usize), ()> {
+        if needs_nothing(dir) {
+            return Ok((false, 0));
+        }
+        let Some(start) = self.resolve(dir) else { return Ok((true, 1)) };
+        let kept = |home: &PathBuf| SENSITIVE_AT_HOME.map(|name| home.join(name)).into_iter();
+        let anchors = self.home.iter().flat_map(kept).chain(self.private.iter().cloned());
+        if anchors.into_iter().any(|path| is_below(&path, &start)) {
+            return Ok((true, 1));
+        }
+        let mut left = vec![start];
+        let mut looked = 0;
+        while let Some(dir) = left.pop() {
+            looked += 1;
+            for entry in std::fs::read_dir(&dir).into_iter().flatten().flatten() {
+                looked += 1;
+                if looked > most {
+                    return Err(());
+                }
+                let (name, kind) = (entry.file_name(), entry.file_type().ok());
+                if visible && name.as_encoded_bytes().starts_with(b".") {
+                    continue;
+                }
+                let is_link = kind.is_some_and(|k| k.is_symlink());
+                let leads_out = || is_link && follows && self.locate(&entry.path()).zone != Some(Zone::Workspace);
+                if is_sensitive_name(&name) || is_keys_of_anyone(Path::new(&name)) || leads_out() {
+                    return Ok((true, looked));
+                }
+                let passed = [".git", "target", "node_modules"].iter().any(|passed| name == *passed);
+                if kind.is_some_and(|k| k.is_dir()) && !passed {
+                    left.push(entry.path());
+                }
+            }
+        }
+        Ok((false, looked))
+    }
+
     fn is_sensitive(&self, path: &Path) -> bool {
         let below = |dir: &Path| is_below(path, dir);
         let homes = self.home.iter().chain(&self.place.home);
@@ -135,7 +188,30 @@ impl<'a> Ground<'a> {
     }
 }
 
-const SENSITIVE_AT_HOME: [&str; 6] = [".ssh", ".gnupg", ".aws", ".docker", ".kube", ".config/gcloud"];
+const SENSITIVE_AT_HOME: [&str; 16] = [
+    ".ssh",
+    ".gnupg",
+    ".aws",
+    ".docker",
+    ".kube",
+    ".azure",
+    ".config/gcloud",
+    ".config/gh",
+    ".npmrc",
+    ".netrc",
+    ".pypirc",
+    ".git-credentials",
+    ".bash_history",
+    ".zsh_history",
+    ".password-store",
+    ".cargo/credentials.toml",
+];
+
+/// The directories of keys in anyone's home.
+fn is_keys_of_anyone(path: &Path) -> bool {
+    let keys = [".ssh", ".gnupg", ".aws", ".docker", ".kube", ".password-store", ".azure"];
+    path.components().any(|part| keys.iter().any(|name| part.as_os_str() == *name))
+}
 
 const SYSTEM: [&str; 12] =
     ["/etc", "/usr", "/var", "/bin", "/sbin", "/boot", "/dev", "/proc", "/sys", "/System", "/Library", "/run"];
@@ -157,7 +233,7 @@ fn needs_nothing(path: &Path) -> bool {
     let text = path.as_os_str().as_encoded_bytes();
     match text.strip_prefix(b"/dev/") {
         Some(b"null" | b"stdin" | b"stdout" | b"stderr" | b"tty") => true,
-        Some(rest) => rest.strip_prefix(b"fd/").is_some_and(|n| !n.is_empty() && n.iter().all(u8::is_ascii_digit)),
+        Some(rest) => matches!(rest, b"fd/0" | b"fd/1" | b"fd/2"),
         None => false,
     }
 }
@@ -196,7 +272,22 @@ fn is_named_for_a_secret(name: &str) -> bool {
 
 /// Files that a shell, git, an editor or this agent runs later without being asked.
 pub(crate) fn runs_later(resolved: &Path) -> bool {
-    const START: [&str; 13] = [
+    const START: [&str; 28] = [
+        ".git",
+        ".yarnrc",
+        ".yarnrc.yml",
+        ".npmrc",
+        ".pnpmfile.cjs",
+        ".pre-commit-config.yaml",
+        ".gdbinit",
+        ".lldbinit",
+        ".vimrc",
+        ".exrc",
+        ".inputrc",
+        ".zlogout",
+        ".tool-versions",
+        "rust-toolchain",
+        "rust-toolchain.toml",
         ".bashrc",
         ".bash_profile",
         ".bash_login",
@@ -214,7 +305,9 @@ pub(crate) fn runs_later(resolved: &Path) -> bool {
     let names: Vec<String> =
         resolved.components().map(|c| c.as_os_str().to_string_lossy().to_ascii_lowercase()).collect();
     let last = names.last().map_or("", String::as_str);
-    if START.contains(&last) || names.windows(2).any(|w| w[0] == ".husky") {
+    let in_cargo = names.iter().rev().nth(1).is_some_and(|dir| dir == ".cargo");
+    let cargo = last == ".cargo" || (in_cargo && matches!(last, "config" | "config.toml"));
+    if START.contains(&last) || cargo || names.windows(2).any(|w| w[0] == ".husky") {
         return true;
     }
     let Some(git) = names.iter().position(|name| name == ".git") else { return false };
@@ -239,7 +332,8 @@ pub(crate) fn resolve(path: &Path) -> Option<PathBuf> {
         }
         if let Ok(target) = std::fs::read_link(&done) {
             links += 1;
-            if links > LINKS {
+            // A link of a process is another one for whoever follows it.
+            if links > LINKS || done.starts_with("/proc") {
                 return None;
             }
             done.pop();

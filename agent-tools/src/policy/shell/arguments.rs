@@ -84,7 +84,9 @@ impl<'a> Arguments<'a> {
                 self.choose(choice, next.cloned());
                 return 1;
             }
-            (None, value) if program.any => self.values.extend(value.map(|v| (Kind::Mention, v))),
+            (None, None) if program.any => {}
+            // A value that only switches something; another may be a path, to read or to write.
+            (None, Some(value)) if program.any && value.literal().is_some_and(is_switch) => {}
             (None, _) => self.doubt(format!("its option `{name}` is not known here")),
         }
         0
@@ -132,6 +134,11 @@ impl<'a> Arguments<'a> {
         self.effects.push(&choice.effects);
         self.values.extend(choice.value.zip(value));
     }
+}
+
+fn is_switch(value: &str) -> bool {
+    let words = "true false yes no on off auto always never none all json short long full line text error";
+    value.chars().all(|c| c.is_ascii_digit()) || words.split(' ').any(|word| word == value)
 }
 
 /// The option of this name, or the first of those that it abbreviates.

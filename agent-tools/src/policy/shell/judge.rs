@@ -19,6 +19,10 @@ pub(super) struct Judge<'a> {
     ground: Ground<'a>,
     depth: usize,
     entries: usize,
+    /// Steps that looking at paths has taken.
+    steps: usize,
+    /// Links may have come about: where a path leads is not what it was when this was judged.
+    pub(super) links: bool,
     /// What was found, so that no path is told of twice.
     seen: HashSet<(String, Option<Zone>, Rights)>,
 }
@@ -56,10 +60,49 @@ pub(super) enum Fed {
 /// Directory entries that patterns may look at, in one command.
 const ENTRIES: usize = 4_000;
 const WRAPPERS: usize = 12;
+/// Parts of paths that are looked at, in one command.
+const STEPS: usize = 8_000;
+
+/// How far operands of a program reach.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Reach {
+    /// What lies below is read, too.
+    deep: bool,
+    /// Names with a dot in front are passed over.
+    visible: bool,
+    /// Links are followed.
+    follows: bool,
+    /// What is done to paths that are only mentioned.
+    mentioned: Rights,
+}
+
+impl Reach {
+    /// All below, whatever its name.
+    pub(super) const ALL: Self = Self { deep: true, visible: false, follows: false, mentioned: Rights::READ };
+
+    fn of(program: &Program, taken: &Arguments<'_>) -> Self {
+        let any = |is: fn(&programs::Effects) -> bool| taken.effects.iter().any(|e| is(e));
+        let writes = program.effects.here.covers(Rights::WRITE);
+        Self {
+            deep: program.effects.deep || any(|e| e.deep),
+            visible: program.effects.visible && !any(|e| e.hidden),
+            follows: any(|e| e.follows),
+            mentioned: if writes { Rights::READ_WRITE } else { Rights::READ },
+        }
+    }
+}
 
 impl<'a> Judge<'a> {
     pub(super) fn new(place: &'a Place) -> Self {
-        Self { needs: Needs::default(), ground: Ground::new(place), depth: 0, entries: 0, seen: HashSet::new() }
+        Self {
+            needs: Needs::default(),
+            ground: Ground::new(place),
+            depth: 0,
+            entries: 0,
+            steps: 0,
+            links: false,
+            seen: HashSet::new(),
+        }
     }
 
     pub(super) fn place(&self) -> &'a Place {
@@ -106,11 +149,9 @@ impl<'a> Judge<'a> {
             self.redirect(op, target, &around.dirs);
         }
         for (name, value) in &around.command.assignments {
-            self.assignment(name, value, &around.dirs);
+            self.assignment(name, value, around.command.exports, &around.dirs);
         }
-        if !around.command.is_function {
-            self.words(&around.command.words, around);
-        }
+        self.words(&around.command.words, around);
     }
 
     fn redirect(&mut self, op: &str, target: &Word, dirs: &Dirs) {
@@ -135,8 +176,13 @@ impl<'a> Judge<'a> {
     }
 
     /// A variable that changes what runs is execution.
-    pub(super) fn assignment(&mut self, name: &str, value: &Word, dirs: &Dirs) {
-        let tame = matches!(value.literal(), Some("" | "cat" | "less" | "true" | "false" | "more"));
+    pub(super) fn assignment(&mut self, name: &str, value: &Word, exported: bool, dirs: &Dirs) {
+        let tame = special::is_command_line(name)
+            && matches!(value.literal(), Some("" | "cat" | "less" | "true" | "false" | "more"));
+        let given = self.place().env.iter().any(|(key, _)| key == name);
+        if special::is_harmless(name, value) {
+            return;
+        }
         if special::changes_shell(name) {
             self.doubt(format!("setting `{name}` changes what words mean"));
         } else if special::names_program(name) && !tame {
@@ -144,10 +190,15 @@ impl<'a> Judge<'a> {
             if special::is_command_line(name) && value.start().contains([' ', '$', '`']) {
                 self.code(std::slice::from_ref(value), &Around::bare(dirs));
             }
+            if !special::only_runs(name) {
+                self.doubt(format!("what `{name}` makes programs do is not known here"));
+            }
             let paths = value.literal().unwrap_or(value.start()).split([':', ' ']);
             for path in paths.filter(|p| p.contains('/') && !special::is_ordinary_dir(p)) {
                 self.locate(path, path, Rights::EXECUTE, dirs);
             }
+        } else if !tame && (exported || given || special::means_something(name)) {
+            self.doubt(format!("what `{name}` makes programs do is not known here"));
         }
     }
 
@@ -177,8 +228,13 @@ impl<'a> Judge<'a> {
 
     /// A file whose code runs, with the paths that it is given.
     pub(super) fn code_file(&mut self, file: &Word, operands: &[Word], rights: Rights, around: &Around<'_>) {
+        if around.fed == Fed::Network {
+            self.needs.find("what comes from the network runs code", Some(Zone::Network), Rights::EXECUTE);
+        }
         match file.literal() {
-            Some(path) if path.starts_with("/dev/") => self.doubt(format!("what `{}` runs is computed", file.raw)),
+            Some(path) if path.starts_with("/dev/") || path == "-" => {
+                self.doubt(format!("what `{}` runs is computed", file.raw))
+            }
             Some(path) => {
                 let before = self.needs.mode;
                 self.locate(path, &file.raw, rights, &around.dirs);
@@ -204,8 +260,9 @@ impl<'a> Judge<'a> {
             self.path(word, Rights::READ, &around.dirs);
             around.dirs = word.literal().map_or(Dirs(None), |path| around.dirs.enter(path));
         }
+        let reach = Reach::of(program, &taken);
         for (kind, word) in &taken.values {
-            self.operand(*kind, word, &around, false);
+            self.operand(*kind, word, &around, &Reach { deep: false, ..reach });
         }
         let listing = taken.effects.iter().any(|e| e.lists);
         if !listing {
@@ -214,7 +271,17 @@ impl<'a> Judge<'a> {
         if let Some(judge) = program.judge {
             special::judge(judge, self, name, words, &around);
         }
+        if name == "git" && taken.values.iter().any(|(kind, _)| *kind == Kind::Dir) {
+            // Another repository, with settings of its own.
+            self.needs.find("git -C", CODE.0, CODE.1);
+        }
         self.operands(program, &taken, listing, &around);
+        if matches!(name, "cp" | "mv") {
+            special::copied_names(self, &taken.operands, &around);
+        }
+        if !listing && (program.effects.links || taken.effects.iter().any(|e| e.links)) {
+            self.may_link(name, &taken.operands, &around);
+        }
         if program.subs {
             self.subcommand(name, &taken, &around);
         }
@@ -231,7 +298,12 @@ impl<'a> Judge<'a> {
                 }
             }
             if effects.reads_here && taken.operands.len() < expected(program, taken) {
-                self.here(name, Rights::READ, &around.dirs);
+                let reach = Reach::of(program, taken);
+                if reach.deep {
+                    self.tree(&Word::text("."), Rights::READ, reach, &around.dirs);
+                } else {
+                    self.here(name, Rights::READ, &around.dirs);
+                }
             }
             if let Some(lost) = effects.destroys {
                 self.destroys(lost);
@@ -241,7 +313,7 @@ impl<'a> Judge<'a> {
 
     fn operands(&mut self, program: &'static Program, taken: &Arguments<'_>, listing: bool, around: &Around<'_>) {
         let replaced = taken.effects.iter().find_map(|e| e.operands);
-        let deep = program.effects.deep || taken.effects.iter().any(|e| e.deep);
+        let reach = Reach::of(program, taken);
         let skipped = usize::from(taken.effects.iter().any(|e| e.skip));
         let kinds = program.operands.get(skipped..).unwrap_or_default();
         let count = taken.operands.len();
@@ -251,7 +323,7 @@ impl<'a> Judge<'a> {
             match kind {
                 _ if listing => {}
                 Kind::Code => code.push((*word).clone()),
-                kind => self.operand(kind, word, around, deep),
+                kind => self.operand(kind, word, around, &reach),
             }
         }
         self.code(&code, around);
@@ -273,16 +345,22 @@ impl<'a> Judge<'a> {
         }
     }
 
-    fn operand(&mut self, kind: Kind, word: &Word, around: &Around<'_>, deep: bool) {
+    fn operand(&mut self, kind: Kind, word: &Word, around: &Around<'_>, reach: &Reach) {
         match kind {
             Kind::Text | Kind::Dir | Kind::Wrap => {}
-            Kind::Read if deep => self.tree(word, Rights::READ, &around.dirs),
+            Kind::Read if reach.deep => self.tree(word, Rights::READ, *reach, &around.dirs),
             Kind::Read => self.path(word, Rights::READ, &around.dirs),
             Kind::Write => self.path(word, Rights::WRITE, &around.dirs),
             Kind::Change => self.path(word, Rights::READ_WRITE, &around.dirs),
             Kind::Run => self.code_file(word, &[], Rights::EXECUTE, around),
             Kind::Code => self.code(std::slice::from_ref(word), around),
-            Kind::Mention => self.mentions(std::slice::from_ref(word), &around.dirs),
+            Kind::Mention => self.mentioned(std::slice::from_ref(word), reach.mentioned, &around.dirs),
+            Kind::Name => {
+                if word.literal().is_none_or(|name| name.contains('/')) {
+                    self.doubt(format!("which file `{}` means is not known", word.raw));
+                }
+            }
+            Kind::Filter => special::filter(self, word),
             Kind::Makes => self.here(&word.raw, Rights::WRITE, &around.dirs),
             Kind::Url => self.url(word, &around.dirs),
             Kind::Send => self.sent(word, &around.dirs),
@@ -305,7 +383,7 @@ impl<'a> Judge<'a> {
             if !remote {
                 self.doubt(format!("where `{}` leads is not known", word.raw));
             }
-        } else if !remote && text.contains("://") || text.contains("::") {
+        } else if word.literal().is_none() || (!remote && text.contains("://")) || text.contains("::") {
             self.doubt(format!("what `{}` does is not known here", word.raw));
         } else if !remote && (text.starts_with(['/', '.', '~']) || !text.contains(['.', ':'])) {
             self.path(word, Rights::READ, dirs);
@@ -333,6 +411,13 @@ impl<'a> Judge<'a> {
             self.mentions(operands, &around.dirs);
             return self.doubt(format!("what `{name} {}` does is not known here", word.raw));
         };
+        if name == "go" && operands.iter().any(|w| w.is_unknown() || w.start().contains('@')) {
+            self.needs.find(
+                format!("{full} of another's code"),
+                Some(Zone::Network),
+                Rights::READ.union(Rights::EXECUTE),
+            );
+        }
         let deeper = operands.first().and_then(Word::literal).map(|sub| format!("{full} {sub}"));
         match deeper.and_then(|full| programs::find(&full).map(|p| (full, p))) {
             Some((full, program)) => self.program(&full, program, &operands[1..], around),
@@ -352,16 +437,51 @@ impl<'a> Judge<'a> {
 
     /// Words of programs that do with them what they like: what looks like a path outside may be read.
     pub(super) fn mentions(&mut self, words: &[Word], dirs: &Dirs) {
+        self.mentioned(words, Rights::READ, dirs);
+    }
+
+    /// The same, where what leads out may be written as well.
+    fn mentioned(&mut self, words: &[Word], rights: Rights, dirs: &Dirs) {
         for word in words {
+            if word.literal().is_none() && word.pattern().is_some() {
+                self.mentioned_pattern(word, rights, dirs);
+                continue;
+            }
             let text = word.pattern().unwrap_or_else(|| word.start().to_owned());
             let path = text.find('=').map_or(text.as_str(), |at| &text[at + 1..]);
             let leads_out = path.starts_with('/') || path.split('/').any(|part| part == "..");
             if !word.is_unknown() && (leads_out || self.is_elsewhere(path, dirs)) {
-                self.locate(path, &word.raw, Rights::READ, dirs);
-            } else if word.is_unknown() && word.start().starts_with('/') {
+                self.locate(path, &word.raw, rights, dirs);
+            } else if word.is_unknown() && word.start().contains('/') {
                 self.doubt(format!("where `{}` leads is not known", word.raw));
             }
         }
+    }
+
+    /// What a pattern matches counts where it is elsewhere.
+    fn mentioned_pattern(&mut self, word: &Word, rights: Rights, dirs: &Dirs) {
+        let start = word.start();
+        if start.starts_with('/') || word.pattern().is_some_and(|text| text.split('/').any(|part| part == "..")) {
+            return self.path(word, rights, dirs);
+        }
+        for dir in dirs.0.iter().flatten() {
+            match self.expand(dir, word) {
+                Some(paths) => {
+                    let elsewhere = |path: &&PathBuf| self.ground.locate(path).zone != Some(Zone::Workspace);
+                    let found: Vec<PathBuf> = paths.iter().filter(elsewhere).cloned().collect();
+                    found.iter().for_each(|path| self.at(path, &word.raw, rights));
+                }
+                None => self.doubt(format!("`{}` matches too much to be looked through", word.raw)),
+            }
+        }
+    }
+
+    /// Text that is sent, or with this in front the path of a file that is.
+    pub(super) fn file_sent(&mut self, path: &Word, dirs: &Dirs) {
+        if path.literal().is_none_or(|path| path.contains([',', ';', '"', '\\', '@', '<', '='])) {
+            self.doubt(format!("which file `{}` sends is not known", path.raw));
+        }
+        self.path(path, Rights::READ, dirs);
     }
 
     /// A plain name that is a key file, or a link that leads out.
@@ -371,17 +491,50 @@ impl<'a> Judge<'a> {
     }
 
     /// A directory that is read with all below it.
-    fn tree(&mut self, word: &Word, rights: Rights, dirs: &Dirs) {
+    pub(super) fn tree(&mut self, word: &Word, rights: Rights, reach: Reach, dirs: &Dirs) {
         self.path(word, rights, dirs);
-        let home = self.place().home.as_deref();
-        let holds_home = |dir: &Path| {
-            let resolved = word.literal().map(|path| self.ground.locate(&dir.join(path)).resolved);
-            home.zip(resolved).is_some_and(|(home, resolved)| home.starts_with(resolved))
+        self.secrets(word, reach, dirs);
+    }
+
+    /// Keys below a directory that is read, or sent, with all below it.
+    pub(super) fn secrets(&mut self, word: &Word, reach: Reach, dirs: &Dirs) {
+        let rights = Rights::READ;
+        let Some(path) = word.pattern() else { return };
+        for dir in dirs.0.iter().flatten() {
+            let starts = match word.literal() {
+                Some(_) => vec![dir.join(&path)],
+                None => self.expand(dir, word).unwrap_or_default(),
+            };
+            for start in starts {
+                let left = ENTRIES.saturating_sub(self.entries);
+                match self.ground.secrets_below(&start, reach.visible, reach.follows, left) {
+                    Ok((holds, looked)) => {
+                        self.entries += looked;
+                        if holds {
+                            self.needs.find(format!("{} and the keys below it", word.raw), Some(Zone::System), rights);
+                        }
+                    }
+                    Err(()) => self.doubt(format!("`{}` holds too much to be looked through for keys", word.raw)),
+                }
+            }
+        }
+    }
+
+    /// Links may have come about by this command, unless all it moves are files that are there and no links.
+    pub(super) fn may_link(&mut self, name: &str, operands: &[&Word], around: &Around<'_>) {
+        let is_file = |word: &&Word| {
+            let there = |dir: &PathBuf| {
+                word.literal().is_some_and(|path| dir.join(path).symlink_metadata().is_ok_and(|m| m.is_file()))
+            };
+            around.dirs.0.as_ref().is_some_and(|dirs| dirs.iter().all(there))
         };
-        if dirs.0.iter().flatten().any(|dir| holds_home(dir))
-            && !dirs.0.iter().flatten().any(|dir| Some(dir.as_path()) == home)
-        {
-            self.needs.find(format!("{} and the keys below it", word.raw), Some(Zone::System), rights);
+        let moved = operands.split_last().map_or(&[][..], |(_, moved)| moved);
+        if name == "mv" && !moved.is_empty() && moved.iter().all(is_file) && !self.links {
+            return;
+        }
+        self.links = true;
+        if around.command.beside || !around.command.upstream.is_empty() {
+            self.doubt(format!("`{name}` may make links while other commands run"));
         }
     }
 
@@ -415,9 +568,10 @@ impl<'a> Judge<'a> {
 
     fn expand(&mut self, dir: &Path, word: &Word) -> Option<Vec<PathBuf>> {
         let budget = ENTRIES.checked_sub(self.entries)?;
-        let (found, looked) = special::expand(dir, &pattern_parts(word), budget)?;
-        self.entries += looked;
-        Some(found)
+        let found = special::expand(dir, &pattern_parts(word), budget);
+        // What was too much once is not looked through again.
+        self.entries += found.as_ref().map_or(ENTRIES, |(_, looked)| *looked + 1);
+        found.map(|(found, _)| found)
     }
 
     fn locate(&mut self, path: &str, shown: &str, rights: Rights, dirs: &Dirs) {
@@ -433,7 +587,14 @@ impl<'a> Judge<'a> {
     }
 
     fn at(&mut self, path: &Path, shown: &str, rights: Rights) {
+        self.steps += path.components().count();
+        if self.steps > STEPS {
+            return self.doubt("it names too many paths to be followed");
+        }
         let located = self.ground.locate(path);
+        if self.links && located.zone != Some(Zone::System) {
+            self.doubt(format!("where `{shown}` leads is not known: links may have come about before it"));
+        }
         let rights = rights_on(&located.resolved, rights);
         if self.seen.insert((shown.to_owned(), located.zone, rights)) {
             self.needs.find(shown, located.zone, rights);

@@ -71,44 +71,44 @@ fn cluster_has_i(text: &str) -> bool {
     !text.starts_with("--") && text.contains('i')
 }
 
-/// A script, command by command; what is not understood cannot be judged.
+/// A script on one line, command by command; what is not understood cannot be judged.
 fn sed_script(judge: &mut Judge<'_>, script: &str, around: &Around<'_>) {
-    let mut rest = script;
-    loop {
-        rest = rest.trim_start_matches([' ', '\t', '\n', ';', '{', '}']);
-        if rest.is_empty() {
-            return;
-        }
+    let mut rest = script.trim_start_matches([' ', '\t', ';']);
+    if script.contains(['\n', '\r', '{', '}']) && !is_substitution_only(script) {
+        return judge.doubt("a script of sed of several lines, or with braces, is not understood");
+    }
+    while !rest.is_empty() {
         let Some(after) = sed_address(rest) else { return judge.doubt("an address of sed is not understood") };
         let Some(command) = after.chars().next() else { return judge.doubt("a script of sed is not understood") };
         let operand = &after[command.len_utf8()..];
-        rest = match command {
-            '{' | '}' | 'p' | 'P' | 'd' | 'D' | 'g' | 'G' | 'h' | 'H' | 'n' | 'N' | 'x' | '=' | 'z' | 'F' => operand,
-            'q' | 'Q' | 'l' | 'L' => operand.trim_start_matches(|c: char| c.is_ascii_digit() || c == ' '),
-            'a' | 'i' | 'c' => return,
-            'b' | 't' | 'T' | ':' | '#' => operand.find(['\n', ';']).map_or("", |end| &operand[end..]),
-            'w' | 'W' | 'r' | 'R' => return sed_file(judge, command, operand, around),
+        let behind = match command {
+            'p' | 'P' | 'd' | 'D' | 'g' | 'G' | 'h' | 'H' | 'n' | 'N' | 'x' | '=' | 'z' => operand,
+            'q' | 'Q' => operand.trim_start_matches(|c: char| c.is_ascii_digit()),
+            'w' | 'r' => return sed_file(judge, command, operand, around),
             's' => match sed_substitution(judge, operand, around) {
                 Some(rest) => rest,
                 None => return,
             },
-            'y' => match sed_parts(operand) {
-                Some((_, rest)) => rest,
-                None => return judge.doubt("a script of sed is not understood"),
-            },
             _ => return judge.doubt(format!("the command `{command}` of sed runs code or is not known here")),
         };
+        rest = behind.trim_start_matches([' ', '\t']);
+        if !rest.is_empty() && !rest.starts_with(';') {
+            return judge.doubt("a script of sed is not understood");
+        }
+        rest = rest.trim_start_matches([' ', '\t', ';']);
     }
 }
 
+/// One substitution, in whose pattern braces may stand.
+fn is_substitution_only(script: &str) -> bool {
+    let flags = |(_, flags): (char, &str)| flags.chars().all(|c| c.is_ascii_digit() || "gpI".contains(c));
+    !script.contains(['\n', '\r']) && script.strip_prefix('s').and_then(sed_parts).is_some_and(flags)
+}
+
+/// The name of a file goes to the end of the line, which is the end of the script.
 fn sed_file(judge: &mut Judge<'_>, command: char, operand: &str, around: &Around<'_>) {
-    let mut lines = operand.splitn(2, '\n');
-    let file = Word::text(lines.next().unwrap_or("").trim_start());
-    let rights = if matches!(command, 'w' | 'W') { Rights::WRITE } else { Rights::READ };
-    judge.path(&file, rights, &around.dirs);
-    if let Some(rest) = lines.next() {
-        sed_script(judge, rest, around);
-    }
+    let rights = if command == 'w' { Rights::WRITE } else { Rights::READ };
+    judge.path(&Word::text(operand.trim_start()), rights, &around.dirs);
 }
 
 /// Behind an address or two: numbers, `$`, patterns.
@@ -157,6 +157,9 @@ fn sed_substitution<'t>(judge: &mut Judge<'_>, operand: &'t str, around: &Around
         judge.doubt("a script of sed is not understood");
         return None;
     };
+    if operand.contains('\n') {
+        judge.doubt("a script of sed is not understood");
+    }
     let rest = flags.trim_start_matches(|c: char| c.is_ascii_digit() || "gpiImM".contains(c));
     match rest.chars().next() {
         Some('e') => {
@@ -183,6 +186,7 @@ pub(super) fn awk(judge: &mut Judge<'_>, words: &[Word], around: &Around<'_>) {
             "-f" | "--file" => {
                 from_file = true;
                 words.get(at).into_iter().for_each(|file| judge.code_file(file, &[], Rights::EXECUTE, around));
+                judge.doubt("the program of awk lies in a file");
                 at += 1;
             }
             start if start.starts_with("-F") || start.starts_with("-v") => {}
@@ -206,47 +210,15 @@ pub(super) fn awk(judge: &mut Judge<'_>, words: &[Word], around: &Around<'_>) {
         .for_each(|w| judge.mentions(std::slice::from_ref(w), &around.dirs));
 }
 
-/// A program that writes, reads other files or runs something is code that is not followed.
+/// A program that may write, read other files or run something is code that is not followed.
+///
+/// Only behind `print` does `>` or `|` lead to a file or a program; `||` and `>=` never do.
 fn awk_program(judge: &mut Judge<'_>, program: &str) {
-    let (bare, divides) = awk_without_text(program);
-    let pipes = bare.replace("||", "  ").contains('|');
-    let runs = ["system", "getline", "@", "ARGV", "close"].iter().any(|word| program.contains(word));
-    // Where a slash may divide or open a pattern, what is text and what is not cannot be told.
-    let unclear = divides && program.contains('"') && program.contains(['>', '|']);
-    if pipes || runs || unclear || awk_prints_to_file(&bare) {
+    let print = program.find("print").unwrap_or(program.len());
+    let behind = program[print..].replace("||", "  ").replace(">=", "  ");
+    let words = ["system", "getline", "@", "#", "ARG", "SYMTAB", "PROCINFO", "close", "\\\n", "ENVIRON"];
+    if behind.contains(['>', '|']) || words.iter().any(|word| program.contains(word)) {
         judge.needs.find("awk", CODE.0, CODE.1);
-        judge.doubt("this awk program writes, reads other files or runs something");
+        judge.doubt("this awk program may write, read other files or run something");
     }
-}
-
-/// `>` behind `print` is a redirection, elsewhere a comparison.
-fn awk_prints_to_file(bare: &str) -> bool {
-    bare.split([';', '{', '}', '\n'])
-        .any(|statement| statement.find("print").is_some_and(|at| statement[at..].contains('>')))
-}
-
-/// The program without its strings and patterns, and whether it has slashes besides.
-fn awk_without_text(program: &str) -> (String, bool) {
-    let (mut bare, mut divides) = (String::new(), false);
-    let mut chars = program.chars();
-    while let Some(c) = chars.next() {
-        let pattern =
-            c == '/' && bare.trim_end().chars().next_back().is_none_or(|before| "(,~!&|;{}\n".contains(before));
-        if c != '"' && !pattern {
-            divides |= c == '/';
-            bare.push(c);
-            continue;
-        }
-        while let Some(inside) = chars.next() {
-            match inside {
-                '\\' => {
-                    chars.next();
-                }
-                inside if inside == c => break,
-                _ => {}
-            }
-        }
-        bare.push('_');
-    }
-    (bare, divides)
 }

@@ -83,11 +83,6 @@ pub(super) fn parse(text: &str) -> Result<Node, Unread> {
     .unwrap_or_else(|| Err("there is no room to read it".into()))
 }
 
-/// Whether this text is a whole command by itself: used to find where a substitution ends.
-pub(super) fn is_whole(text: &str) -> bool {
-    with_room(text, || rable::parse(text, false).is_ok()).unwrap_or(false)
-}
-
 /// Reads with room for what may be nested deeply: the parser gives up at a thousand levels, and a usual stack before
 /// that. None where there is no such room.
 fn with_room<T: Send>(text: &str, read: impl FnOnce() -> T + Send) -> Option<T> {
@@ -163,9 +158,8 @@ fn lower(node: &Raw, depth: usize) -> Result<Node, Unread> {
         }
         NodeKind::List { items } => lower_list(items, depth)?,
         NodeKind::Negation { pipeline } | NodeKind::Time { pipeline, .. } => lower(pipeline, depth + 1)?,
-        NodeKind::Coproc { command, .. } => {
-            Node::Group { body: block(command)?, own_shell: true, redirects: Vec::new() }
-        }
+        NodeKind::Coproc { name: Some(_), .. } => return Err("a coprocess sets a variable".into()),
+        NodeKind::Coproc { command, .. } => Node::List(vec![(lower(command, depth + 1)?, Join::Background)]),
         NodeKind::Subshell { body, redirects } => {
             Node::Group { body: block(body)?, own_shell: true, redirects: lower_redirects(redirects)? }
         }
@@ -260,6 +254,7 @@ fn lower_redirect(node: &Raw) -> Result<Redirect, Unread> {
         NodeKind::Redirect { op, target, .. } if op == "<<<" => {
             Ok(Redirect::Text { text: raw_word(target)?, expands: true, word: true })
         }
+        NodeKind::Redirect { varfd: Some(_), .. } => Err("a redirection sets a variable".into()),
         NodeKind::Redirect { op, target, .. } => Ok(Redirect::File { op: op.clone(), target: raw_word(target)? }),
         NodeKind::HereDoc { content, quoted, .. } => {
             Ok(Redirect::Text { text: content.clone(), expands: !quoted, word: false })

@@ -1,11 +1,10 @@
 //! From what was written to what would run: commands with resolved words, each with the directories it may run in.
 
-use std::collections::HashMap;
 use std::ops::Range;
 use std::path::{Component, Path, PathBuf};
-use std::rc::Rc;
 
 use super::parse::{self, Join, Node, Redirect, Simple};
+use super::special;
 use super::words::{self, Found, Variables, Word};
 use crate::place::Place;
 use crate::policy::zone::resolve;
@@ -23,6 +22,8 @@ pub(super) struct Plan {
 pub(super) struct Command {
     pub(super) words: Vec<Word>,
     pub(super) assignments: Vec<(String, Word)>,
+    /// Programs see what is assigned.
+    pub(super) exports: bool,
     pub(super) files: Vec<(String, Word)>,
     /// The directories that it may run in.
     pub(super) dirs: Dirs,
@@ -30,19 +31,20 @@ pub(super) struct Command {
     pub(super) upstream: Range<usize>,
     /// What it reads from a heredoc or a here-string.
     pub(super) input: Option<Word>,
-    /// It is a function of the command itself: its body is judged where it stands.
-    pub(super) is_function: bool,
+    /// It runs again and again, or beside what follows it.
+    pub(super) beside: bool,
 }
 
 impl Command {
     pub(super) const NOTHING: Self = Self {
         words: Vec::new(),
         assignments: Vec::new(),
+        exports: false,
         files: Vec::new(),
         dirs: Dirs(None),
         upstream: 0..0,
         input: None,
-        is_function: false,
+        beside: false,
     };
 }
 
@@ -105,12 +107,11 @@ pub(super) struct Shell {
     /// Where it is instead if the last `cd` failed.
     failed: Option<Dirs>,
     variables: Variables,
-    functions: HashMap<String, Rc<Node>>,
 }
 
 impl Shell {
     pub(super) fn at(dirs: Dirs) -> Self {
-        Self { dirs, failed: None, variables: Variables::default(), functions: HashMap::new() }
+        Self { dirs, failed: None, variables: Variables::default() }
     }
 
     /// Both may be: what they differ in is unknown.
@@ -120,7 +121,6 @@ impl Shell {
             self.dirs.join(failed);
         }
         self.variables.merge(&other.variables);
-        self.functions.extend(other.functions.iter().map(|(name, body)| (name.clone(), body.clone())));
     }
 
     fn may_have_failed(&mut self) {
@@ -132,7 +132,7 @@ impl Shell {
 
 /// Plans a text that starts in these directories.
 pub(super) fn plan(text: &str, dirs: Dirs, place: &Place, depth: usize) -> Plan {
-    let mut planner = Planner { place, plan: Plan::default(), depth, calls: Vec::new() };
+    let mut planner = Planner { place, plan: Plan::default(), depth, steps: 0, beside: 0 };
     planner.text(text, &mut Shell::at(dirs));
     planner.plan
 }
@@ -140,7 +140,9 @@ pub(super) fn plan(text: &str, dirs: Dirs, place: &Place, depth: usize) -> Plan 
 /// Texts within texts: substitutions, `eval`, `sh -c`.
 pub(super) const TEXTS: usize = 16;
 const COMMANDS: usize = 2_000;
-/// Variables and functions that are followed.
+/// Steps before a text takes too long to be followed.
+const STEPS: usize = 12_000;
+/// Variables that are followed.
 const NAMES: usize = 100;
 /// A loop over more words is judged once, with a variable that may be any of them.
 const ROUNDS: usize = 24;
@@ -149,13 +151,29 @@ struct Planner<'a> {
     place: &'a Place,
     plan: Plan,
     depth: usize,
-    /// Functions that are being called.
-    calls: Vec<String>,
+    /// What was done so far: nodes, and what reading words and following directories takes.
+    steps: usize,
+    /// Loops and jobs in the background that are being planned.
+    beside: usize,
 }
 
 impl Planner<'_> {
     fn doubt(&mut self, why: impl Into<String>) {
         self.plan.unsure.get_or_insert_with(|| why.into());
+    }
+
+    /// Whether there is room for this many more steps.
+    fn spend(&mut self, steps: usize) -> bool {
+        self.steps += steps;
+        if self.steps > STEPS {
+            self.doubt("it takes too many steps to be followed");
+        }
+        self.steps <= STEPS
+    }
+
+    fn push(&mut self, mut command: Command) {
+        command.beside = self.beside > 0;
+        self.plan.commands.push(command);
     }
 
     fn text(&mut self, text: &str, shell: &mut Shell) {
@@ -176,7 +194,10 @@ impl Planner<'_> {
         if self.plan.commands.len() > COMMANDS {
             return self.doubt("it has more than 2,000 commands");
         }
-        if shell.variables.count() + shell.functions.len() > NAMES {
+        if !self.spend(1) {
+            return;
+        }
+        if shell.variables.count() > NAMES {
             return self.doubt("it sets too many variables");
         }
         match node {
@@ -231,7 +252,10 @@ impl Planner<'_> {
             if before == Join::Or {
                 shell.may_have_failed();
             }
+            let jobs = usize::from(*after == Join::Background);
+            self.beside += jobs;
             self.node(node, shell);
+            self.beside -= jobs;
             match before {
                 // What stands behind the next `&&` runs only if this did, too.
                 Join::And => skips.push(skipped),
@@ -277,6 +301,12 @@ impl Planner<'_> {
 
     /// What a round changes is unknown in the next.
     fn again_and_again(&mut self, parts: &[Node], shell: &mut Shell) {
+        self.beside += 1;
+        self.rounds(parts, shell);
+        self.beside -= 1;
+    }
+
+    fn rounds(&mut self, parts: &[Node], shell: &mut Shell) {
         let before = shell.clone();
         self.branches(parts, shell);
         if *shell != before {
@@ -291,11 +321,15 @@ impl Planner<'_> {
     fn for_each(&mut self, var: &str, words: Option<&[String]>, body: &Node, shell: &mut Shell) {
         let values = words.map(|words| self.words(words, shell));
         let rounds = values.filter(|v| v.len() <= ROUNDS && !v.iter().any(Word::is_unknown));
+        if !is_own(var, shell, self.place) {
+            self.doubt(format!("setting `{var}` may change what programs do"));
+        }
         let Some(values) = rounds else {
             shell.variables.set(var, None);
             return self.again_and_again(std::slice::from_ref(body), shell);
         };
         let before = shell.clone();
+        self.beside += 1;
         for value in values {
             shell.variables.set(var, Some(value.pieces));
             self.branches(std::slice::from_ref(body), shell);
@@ -304,6 +338,7 @@ impl Planner<'_> {
             shell.dirs = Dirs(None);
             self.branches(std::slice::from_ref(body), shell);
         }
+        self.beside -= 1;
         shell.variables.set(var, None);
     }
 
@@ -321,7 +356,7 @@ impl Planner<'_> {
                 command.words.extend([Word::text(op), word]);
             }
         }
-        self.plan.commands.push(command);
+        self.push(command);
     }
 
     fn arithmetic(&mut self, texts: &[String], body: Option<&Node>, shell: &mut Shell) {
@@ -335,33 +370,17 @@ impl Planner<'_> {
         }
     }
 
-    /// A body is judged where it stands, as if called with anything, and again where it is called.
+    /// Which body a name stands for when it is called cannot be told: what the body needs at least is.
     fn define(&mut self, name: &str, body: &Node, shell: &mut Shell) {
-        shell.functions.insert(name.into(), Rc::new(body.clone()));
-        self.calls.push(name.into());
+        self.doubt(format!("it defines the function `{name}`"));
         self.node(body, &mut shell.clone());
-        self.calls.pop();
-    }
-
-    fn call(&mut self, name: &str, shell: &mut Shell) {
-        const CALLS: usize = 8;
-        let Some(body) = shell.functions.get(name).cloned() else { return };
-        if self.calls.iter().any(|n| n == name) {
-            self.doubt(format!("the function `{name}` calls itself"));
-        } else if self.calls.len() > CALLS {
-            self.doubt("its functions call each other too deeply");
-        } else {
-            self.calls.push(name.into());
-            self.node(&body, shell);
-            self.calls.pop();
-        }
     }
 
     fn redirected(&mut self, redirects: &[Redirect], shell: &Shell) {
         if !redirects.is_empty() {
             let mut command = Command { dirs: shell.dirs.clone(), ..Command::default() };
             self.redirects(redirects, shell, &mut command);
-            self.plan.commands.push(command);
+            self.push(command);
         }
     }
 
@@ -392,13 +411,14 @@ impl Planner<'_> {
             command.assignments.extend(assignment);
         }
         command.words = self.words(&simple.words, shell);
+        command.exports = !command.words.is_empty();
         if command.words.is_empty() {
             for (name, value) in &command.assignments {
                 assign(shell, name, value);
             }
         }
         self.effects(&mut command, shell);
-        self.plan.commands.push(command);
+        self.push(command);
     }
 
     /// What a command does to the shell itself.
@@ -407,36 +427,69 @@ impl Planner<'_> {
         let wrapped = words.iter().take_while(|w| matches!(w.literal(), Some("command" | "builtin"))).count();
         let Some((name, operands)) = words[wrapped..].split_first() else { return };
         let Some(name) = name.literal() else { return };
-        if wrapped == 0 && shell.functions.contains_key(name) {
-            command.is_function = true;
-            return self.call(name, shell);
+        if words[..wrapped].iter().any(|w| w.literal() == Some("builtin")) {
+            self.doubt("it asks for a builtin of the shell by its name");
+        }
+        if wrapped > 0 && name.starts_with('-') && operands.iter().any(|w| is_builtin(w.literal())) {
+            self.doubt("a builtin of the shell stands behind options of `command`");
+        }
+        if !command.assignments.is_empty() && is_builtin(Some(name)) {
+            self.doubt(format!("what an assignment before `{name}` holds for is not certain"));
         }
         match name {
-            "cd" | "pushd" => change_directory(operands, shell, self.place),
-            "popd" => shell.dirs = Dirs(None),
+            "cd" => self.change_directory(operands, shell),
+            "pushd" if operands.len() == 1 => self.change_directory(operands, shell),
+            "pushd" | "popd" => shell.dirs = Dirs(None),
             "export" | "declare" | "typeset" | "local" | "readonly" => {
                 let assigned = self.declared(operands, shell);
                 command.assignments.extend(assigned);
+                command.exports = true;
             }
-            "read" | "mapfile" | "readarray" | "getopts" | "unset" | "printf" | "wait" | "let" => {
-                self.reads_into(name, operands, shell);
+            "set" => self.set(operands),
+            "printf" => {
+                if let Some((option, rest)) = operands.split_first().filter(|(w, _)| w.start().starts_with('-')) {
+                    match (option.literal(), rest.first()) {
+                        (Some("--"), _) => {}
+                        (Some("-v"), Some(target)) => self.reads_into(name, std::slice::from_ref(target), shell),
+                        _ => self.doubt(format!("what `printf {}` sets is not known", option.raw)),
+                    }
+                }
             }
+            "read" | "mapfile" | "readarray" | "getopts" | "unset" => self.reads_into(name, operands, shell),
             "eval" => self.eval(operands, shell),
             _ => {}
         }
     }
 
-    /// Builtins that set variables: a name with a place in brackets computes that place.
-    fn reads_into(&mut self, builtin: &str, operands: &[Word], shell: &mut Shell) {
-        let computes = |w: &Word| w.literal().is_none_or(|text| text.contains('[') && text.contains(['$', '`']));
-        let sets = builtin != "printf" || operands.first().is_some_and(|w| w.start().starts_with("-v"));
-        let calls_back = operands.iter().any(|w| w.start().starts_with("-C")) && builtin != "printf";
-        if calls_back || (sets && operands.iter().take(if builtin == "printf" { 2 } else { usize::MAX }).any(computes))
-        {
-            self.doubt(format!("what `{builtin}` sets is computed"));
+    /// Only what makes a shell stricter or more talkative: other options change what words mean.
+    fn set(&mut self, operands: &[Word]) {
+        let mut rest = operands.iter().map(|w| w.literal().unwrap_or("?"));
+        while let Some(option) = rest.next() {
+            let letters = option.strip_prefix(['-', '+']).unwrap_or("?");
+            let names = letters.ends_with('o');
+            let known = !letters.is_empty() && letters.trim_end_matches('o').chars().all(|c| "eux".contains(c));
+            if !known || (names && !matches!(rest.next(), Some("pipefail" | "errexit" | "nounset" | "xtrace"))) {
+                return self.doubt(format!("what `set {option}` changes is not known here"));
+            }
         }
-        for name in operands.iter().filter_map(Word::literal) {
-            shell.variables.set(name, None);
+    }
+
+    /// Builtins that set variables, to what nobody knows.
+    fn reads_into(&mut self, builtin: &str, operands: &[Word], shell: &mut Shell) {
+        let mut rest = operands.iter();
+        if builtin == "getopts" {
+            rest.next();
+        }
+        while let Some(word) = rest.next() {
+            match word.literal() {
+                Some("-r" | "-t" | "-s" | "-rs" | "-sr" | "-a" | "-ra") => {}
+                Some("-d" | "-n" | "-p") if builtin == "read" => {
+                    rest.next();
+                }
+                Some(name) if is_name(name) && is_own(name, shell, self.place) => shell.variables.set(name, None),
+                Some(number) if builtin == "read" && number.chars().all(|c| c.is_ascii_digit() || c == '.') => {}
+                _ => self.doubt(format!("what `{builtin}` does with `{}` is not known here", word.raw)),
+            }
         }
     }
 
@@ -451,12 +504,37 @@ impl Planner<'_> {
                 }
                 _ => match word.literal() {
                     Some(option) if option.starts_with('-') && option[1..].chars().all(|c| "xrgaAp".contains(c)) => {}
-                    Some(name) if is_name(name) => shell.variables.set(name, None),
+                    Some(name) if is_name(name) => {
+                        shell.variables.set(name, None);
+                        assigned.push((name.to_owned(), Word::unknown(name)));
+                    }
                     _ => self.doubt(format!("what `{}` declares is not known", word.raw)),
                 },
             }
         }
         assigned
+    }
+
+    fn change_directory(&mut self, operands: &[Word], shell: &mut Shell) {
+        let before = shell.dirs.clone();
+        let operands: Vec<&Word> =
+            operands.iter().filter(|w| !matches!(w.literal(), Some("--" | "-L" | "-P"))).collect();
+        let searched = shell.variables.is_set("CDPATH") || self.place.env.iter().any(|(name, _)| name == "CDPATH");
+        let here = |path: &str| path.starts_with(['/', '.']) || !searched;
+        let home = || self.place.home.as_deref().filter(|_| !shell.variables.is_set("HOME"));
+        let dirs = match operands.as_slice() {
+            [] => home().map_or(Dirs(None), Dirs::at),
+            [word] => match word.literal() {
+                Some(path) if here(path) && !path.starts_with(['-', '+']) && !path.is_empty() => {
+                    let steps = path.matches('/').count() * before.0.as_ref().map_or(0, Vec::len);
+                    if self.spend(steps) { before.enter(path) } else { Dirs(None) }
+                }
+                _ => Dirs(None),
+            },
+            _ => Dirs(None),
+        };
+        shell.dirs = dirs;
+        shell.failed = Some(before);
     }
 
     fn eval(&mut self, operands: &[Word], shell: &mut Shell) {
@@ -486,6 +564,9 @@ impl Planner<'_> {
     }
 
     fn words(&mut self, raw: &[String], shell: &Shell) -> Vec<Word> {
+        if !self.spend(raw.iter().map(|raw| raw.len() / 16).sum()) {
+            return Vec::new();
+        }
         let mut found = Found::default();
         let words = raw.iter().flat_map(|raw| words::read(raw, &shell.variables, self.place, &mut found)).collect();
         self.take(found, shell);
@@ -511,6 +592,9 @@ impl Planner<'_> {
         if let Some(why) = found.unsure {
             self.doubt(why);
         }
+        if !self.spend(found.put_in / 16) {
+            return;
+        }
         for text in found.commands {
             self.text(&text, &mut shell.clone());
         }
@@ -518,26 +602,24 @@ impl Planner<'_> {
 }
 
 fn assign(shell: &mut Shell, name: &str, value: &Word) {
-    shell.variables.set(name, if value.is_unknown() { None } else { Some(value.pieces.clone()) });
+    let followed = !value.is_unknown() && value.length() <= words::VALUE;
+    shell.variables.set(name, followed.then(|| value.pieces.clone()));
+}
+
+/// A name that the command may set to anything: no program and no shell reads it.
+fn is_own(name: &str, shell: &Shell, place: &Place) -> bool {
+    let given = place.env.iter().any(|(key, _)| key == name) && !shell.variables.is_set(name);
+    !special::means_something(name) && (!given || special::is_own_name(name))
+}
+
+/// Builtins that an assignment before them may hold for longer than they run, or that change the shell.
+fn is_builtin(name: Option<&str>) -> bool {
+    let Some(name) = name else { return true };
+    let words = "cd pushd popd export declare typeset local readonly set unset eval source . exec read mapfile readarray getopts printf builtin command trap shopt";
+    words.split(' ').any(|word| word == name)
 }
 
 pub(super) fn is_name(text: &str) -> bool {
     let letter = |c: char| c.is_ascii_alphanumeric() || c == '_';
     !text.is_empty() && text.chars().all(letter) && !text.starts_with(|c: char| c.is_ascii_digit())
-}
-
-fn change_directory(operands: &[Word], shell: &mut Shell, place: &Place) {
-    let before = shell.dirs.clone();
-    let operands: Vec<&Word> = operands.iter().filter(|w| !matches!(w.literal(), Some("--" | "-L" | "-P"))).collect();
-    let searched = shell.variables.is_set("CDPATH") || place.env.iter().any(|(name, _)| name == "CDPATH");
-    let here = |path: &str| path.starts_with(['/', '.']) || !searched;
-    shell.dirs = match operands.as_slice() {
-        [] => place.home.as_deref().filter(|_| !shell.variables.is_set("HOME")).map_or(Dirs(None), Dirs::at),
-        [word] => match word.literal() {
-            Some(path) if here(path) && !path.starts_with(['-', '+']) && !path.is_empty() => before.enter(path),
-            _ => Dirs(None),
-        },
-        _ => Dirs(None),
-    };
-    shell.failed = Some(before);
 }

@@ -47,6 +47,8 @@ pub(super) enum Kind {
     Send,
     Method,
     Wrap,
+    Name,
+    Filter,
     Refuse,
 }
 
@@ -70,6 +72,13 @@ pub(super) struct Effects {
     pub(super) lists: bool,
     pub(super) skip: bool,
     pub(super) deep: bool,
+    /// Names with a dot in front are passed over, or are not.
+    pub(super) visible: bool,
+    pub(super) hidden: bool,
+    /// Links are followed.
+    pub(super) follows: bool,
+    /// Links may come about.
+    pub(super) links: bool,
     pub(super) operands: Option<Kind>,
     pub(super) destroys: Option<&'static str>,
 }
@@ -175,6 +184,10 @@ fn read_effect(word: &'static str, effects: &mut Effects) {
             "lists" => effects.lists = true,
             "skip" => effects.skip = true,
             "deep" => effects.deep = true,
+            "visible" => effects.visible = true,
+            "hidden" => effects.hidden = true,
+            "follows" => effects.follows = true,
+            "links" => effects.links = true,
             _ => {}
         },
     }
@@ -201,6 +214,8 @@ fn kind(name: &str) -> Option<Kind> {
         "send" => Kind::Send,
         "method" => Kind::Method,
         "wrap" => Kind::Wrap,
+        "name" => Kind::Name,
+        "filter" => Kind::Filter,
         "refuse" => Kind::Refuse,
         _ => return None,
     })
@@ -210,8 +225,15 @@ fn kind(name: &str) -> Option<Kind> {
 mod tests {
     use super::*;
 
-    const WORDS: [&str; 8] = [".", "any", "stop", "single", "subs", "lists", "skip", "deep"];
-    const JUDGES: [&str; 14] = [
+    const WORDS: [&str; 12] =
+        [".", "any", "stop", "single", "subs", "lists", "skip", "deep", "visible", "hidden", "follows", "links"];
+    const JUDGES: [&str; 20] = [
+        "date",
+        "ps",
+        "ln",
+        "curl",
+        "scp",
+        "rsync",
         "test",
         "find",
         "sed",

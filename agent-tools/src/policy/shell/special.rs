@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::judge::{Around, CODE, Fed, Judge};
+use super::judge::{Around, CODE, Fed, Judge, Reach};
 use super::languages;
 use super::plan::{Dirs, is_name};
 use super::programs::{self, Program};
@@ -135,6 +135,41 @@ pub(super) fn names_program(name: &str) -> bool {
         && (PROGRAM_NAMES.contains(&name) || PROGRAM_STARTS.iter().any(|start| name.starts_with(start)))
 }
 
+/// Variables that change what runs and do nothing else; of others the values may be paths that are written, or worse.
+pub(super) fn only_runs(name: &str) -> bool {
+    let names = "PATH LD_PRELOAD LD_LIBRARY_PATH BASH_ENV ENV PAGER GIT_PAGER MANPAGER EDITOR VISUAL GIT_EDITOR GIT_SSH_COMMAND GIT_SEQUENCE_EDITOR";
+    names.split(' ').any(|known| known == name)
+}
+
+/// Variables that only say how something is shown, or that are somebody's own: lower case, and names of examples.
+pub(super) fn is_harmless(name: &str, value: &Word) -> bool {
+    const SHOWN: &str = "RUST_BACKTRACE RUST_LOG RUST_LIB_BACKTRACE CARGO_TERM_COLOR CARGO_INCREMENTAL NO_COLOR CLICOLOR CLICOLOR_FORCE FORCE_COLOR LANG LANGUAGE TZ DEBUG CI NODE_ENV PYTHONUNBUFFERED PYTHONDONTWRITEBYTECODE PYTHONHASHSEED PYTHONUTF8 PYTHONIOENCODING TERM COLUMNS LINES VERBOSE GIT_TERMINAL_PROMPT GIT_AUTHOR_DATE GIT_COMMITTER_DATE CARGO_NET_OFFLINE GIT_PAGER_IN_USE FOO BAR BAZ";
+    let shown = SHOWN.split(' ').any(|known| known == name) || name.starts_with("LC_");
+    let leads_nowhere = |v: &str| !v.starts_with(['/', '.', ':', '~', '(']) && !v.contains("..");
+    // Single letters are nobody's but the command's.
+    let single = name.len() == 1 && name != "_";
+    (shown && value.literal().is_some_and(leads_nowhere)) || single || is_own_name(name)
+}
+
+/// Lower case and read by no program that we know of.
+pub(super) fn is_own_name(name: &str) -> bool {
+    let odd = ["proxy", "npm", "pip", "auto_resume", "histchars", "config"];
+    let lower = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+    name.len() < 40 && name != "_" && name.chars().all(lower) && !odd.iter().any(|odd| name.contains(odd))
+}
+
+/// Variables that a shell or a program reads: none may be set to whatever comes.
+pub(super) fn means_something(name: &str) -> bool {
+    const STARTS: [&str; 12] =
+        ["BASH", "HIST", "COMP_", "READLINE_", "MAIL", "COPROC", "PS", "LC_", "GIT_", "SSH", "TMP", "XDG_"];
+    const NAMES: &str = "ENV FIGNORE EXECIGNORE FUNCNEST GROUPS INPUTRC TMOUT TIMEFORMAT TEMPDIR OPTIND OPTARG OPTERR RANDOM SECONDS LINENO UID EUID PPID REPLY MAPFILE SHLVL DIRSTACK LANG LANGUAGE TZ TERM USER LOGNAME _ auto_resume histchars";
+    let odd = !is_own_name(name) && name.to_ascii_lowercase().contains("proxy");
+    odd || changes_shell(name)
+        || names_program(name)
+        || STARTS.iter().any(|start| name.starts_with(start))
+        || NAMES.split(' ').any(|known| known == name)
+}
+
 /// Variables that hold a whole command line, or text in which commands are put in.
 pub(super) fn is_command_line(name: &str) -> bool {
     let ends = ["_COMMAND", "PAGER", "EDITOR", "VISUAL", "BROWSER", "LESSOPEN", "ASKPASS"];
@@ -143,7 +178,7 @@ pub(super) fn is_command_line(name: &str) -> bool {
 
 /// Whether the function says all there is to say: the table's operands do not count then.
 pub(super) fn judges_alone(name: &str) -> bool {
-    !matches!(name, "checkout" | "push")
+    !matches!(name, "checkout" | "push" | "curl")
 }
 
 /// Calls the function of this name.
@@ -162,6 +197,12 @@ pub(super) fn judge(which: &str, judge: &mut Judge<'_>, name: &str, words: &[Wor
         "kill" => kill(judge, words),
         "checkout" => checkout(judge, words, around),
         "push" => push(judge, words),
+        "date" => date(judge, words, around),
+        "ps" => ps(judge, words),
+        "ln" => ln(judge, words, around),
+        "curl" => curl(judge, words, around),
+        "scp" => between_hosts(judge, name, words, around),
+        "rsync" => between_hosts(judge, name, words, around),
         "git-config" => git_config(judge, words, around),
         _ => judge.doubt(format!("`{name}` is not known here")),
     }
@@ -184,7 +225,7 @@ fn test(judge: &mut Judge<'_>, words: &[Word], around: &Around<'_>) {
 
 fn find(judge: &mut Judge<'_>, words: &[Word], around: &Around<'_>) {
     let is_expression = |w: &Word| w.start().starts_with(['-', '(', ')', '!', ',']);
-    let flags = words.iter().take_while(|w| matches!(w.literal(), Some("-L" | "-H" | "-P"))).count();
+    let flags = words.iter().take_while(|w| matches!(w.literal(), Some("-H" | "-P"))).count();
     let count = words[flags..].iter().take_while(|w| !is_expression(w)).count();
     let (mut starts, expression) = (words[flags..flags + count].to_vec(), &words[flags + count..]);
     if starts.is_empty() {
@@ -206,8 +247,17 @@ fn find_expression(judge: &mut Judge<'_>, starts: &[Word], expression: &[Word], 
         let value = expression.get(at);
         match word.literal() {
             Some("-exec" | "-execdir" | "-ok" | "-okdir") => {
-                let end = expression[at..].iter().position(|w| matches!(w.literal(), Some(";" | "+")));
-                let Some(end) = end else { return judge.doubt("a `-exec` does not end") };
+                if word.start().ends_with("dir") {
+                    judge.doubt("which directory find runs it in is not known");
+                }
+                let ends = |i: &usize| match expression[at + i].literal() {
+                    Some(";") => true,
+                    Some("+") => *i > 0 && expression[at + i - 1].literal() == Some("{}"),
+                    _ => false,
+                };
+                let Some(end) = (0..expression.len() - at).find(ends) else {
+                    return judge.doubt("a `-exec` does not end");
+                };
                 each_found(judge, starts, &expression[at..at + end], around);
                 at += end + 1;
             }
@@ -219,7 +269,7 @@ fn find_expression(judge: &mut Judge<'_>, starts: &[Word], expression: &[Word], 
                 value.iter().for_each(|file| judge.path(file, Rights::WRITE, &around.dirs));
                 at += 2;
             }
-            Some("-newer" | "-anewer" | "-cnewer" | "-samefile" | "-files0-from") => {
+            Some("-newer" | "-anewer" | "-cnewer" | "-samefile") => {
                 value.iter().for_each(|file| judge.path(file, Rights::READ, &around.dirs));
                 at += 1;
             }
@@ -263,7 +313,7 @@ const FIND_VALUES: [&str; 31] = [
     "-lname",
     "-ilname",
 ];
-const FIND_PLAIN: [&str; 26] = [
+const FIND_PLAIN: [&str; 25] = [
     "-print",
     "-print0",
     "-ls",
@@ -274,7 +324,6 @@ const FIND_PLAIN: [&str; 26] = [
     "-d",
     "-mount",
     "-xdev",
-    "-follow",
     "-empty",
     "-readable",
     "-writable",
@@ -294,7 +343,11 @@ const FIND_PLAIN: [&str; 26] = [
 
 /// The command of `-exec`, for each place that find starts at: what it finds lies there.
 fn each_found(judge: &mut Judge<'_>, starts: &[Word], command: &[Word], around: &Around<'_>) {
+    if command.first().is_none_or(|head| head.pattern().is_none_or(|text| text.contains("{}"))) {
+        return judge.doubt("find runs what it finds");
+    }
     for start in starts {
+        judge.tree(start, Rights::READ, Reach::ALL, &around.dirs);
         let found = |word: &Word| match word.literal() {
             Some("{}") => start.clone(),
             Some(text) if text.contains("{}") => Word::unknown(&word.raw),
@@ -320,7 +373,7 @@ fn dd(judge: &mut Judge<'_>, words: &[Word], around: &Around<'_>) {
 fn tar(judge: &mut Judge<'_>, words: &[Word], around: &Around<'_>) {
     let Some((first, rest)) = words.split_first() else { return };
     let letters = first.literal().unwrap_or("?").trim_start_matches('-').to_owned();
-    if first.start().starts_with("--") || !letters.chars().all(|c| "xctfzvjJkpamC".contains(c)) {
+    if first.start().starts_with("--") || !letters.chars().all(|c| "xctfzvjJkpmC".contains(c)) {
         return judge.doubt("these options of tar are not known here");
     }
     let (extracts, creates) = (letters.contains('x'), letters.contains('c'));
@@ -345,7 +398,10 @@ fn tar(judge: &mut Judge<'_>, words: &[Word], around: &Around<'_>) {
         judge.here("tar", Rights::READ_WRITE, &dirs);
     }
     if creates {
-        members.iter().for_each(|word| judge.path(word, Rights::READ, &dirs));
+        members.iter().for_each(|word| judge.tree(word, Rights::READ, Reach::ALL, &dirs));
+    }
+    if extracts {
+        judge.may_link("tar", &[], around);
     }
 }
 
@@ -355,13 +411,15 @@ fn env(judge: &mut Judge<'_>, words: &[Word], around: &Around<'_>) {
     while let Some(word) = words.get(at) {
         match (word.literal(), word.start().split_once('=')) {
             (Some("-i" | "-" | "-0" | "--ignore-environment" | "--null" | "-v" | "--debug" | "--"), _) => {}
-            (Some("-u" | "--unset"), _) => at += 1,
+            (Some("-u" | "--unset"), _) if words.get(at + 1).is_some_and(|w| w.literal() != Some("PATH")) => at += 1,
             (Some("-C" | "--chdir"), _) => {
                 at += 1;
                 let dir = words.get(at).and_then(Word::literal);
                 around.dirs = dir.map_or(Dirs(None), |dir| around.dirs.enter(dir));
             }
-            (_, Some((name, _))) if is_name(name) => judge.assignment(name, &word.after(name.len() + 1), &around.dirs),
+            (_, Some((name, _))) if is_name(name) => {
+                judge.assignment(name, &word.after(name.len() + 1), true, &around.dirs);
+            }
             _ if word.start().starts_with('-') => {
                 return judge.doubt(format!("env: its option `{}` is not known here", word.raw));
             }
@@ -415,6 +473,9 @@ fn shell(judge: &mut Judge<'_>, words: &[Word], around: &Around<'_>) {
             "-o" | "-O" => at += 1,
             _ if text[1..].chars().all(|c| "euxvlins".contains(c)) => {}
             _ if text[1..].chars().all(|c| "euxvlinsc".contains(c)) => {
+                if around.fed == Fed::Network {
+                    judge.needs.find("code from the network", Some(Zone::Network), Rights::EXECUTE);
+                }
                 judge.needs.find("-c", CODE.0, CODE.1);
                 let code = words.get(at).map(std::slice::from_ref).unwrap_or_default();
                 judge.mentions(words.get(at + 1..).unwrap_or_default(), &around.dirs);
@@ -434,7 +495,13 @@ fn from_input(judge: &mut Judge<'_>, around: &Around<'_>, shell: bool) {
     if let (Some(text), true) = (&around.command.input, shell) {
         judge.code(std::slice::from_ref(text), around);
     }
+    if around.command.input.as_ref().is_some_and(|text| text.literal().is_none()) {
+        judge.doubt("the code that it reads is computed");
+    }
     let from_file = around.command.files.iter().any(|(op, _)| op == "<");
+    if around.command.files.iter().any(|(_, file)| file.raw.contains("<(")) {
+        judge.doubt("it runs what another command prints");
+    }
     match around.fed {
         Fed::Network => return judge.needs.find("code from the network", Some(Zone::Network), Rights::EXECUTE),
         Fed::Pipe if !from_file && around.command.input.is_none() => judge.doubt("it runs what another command prints"),
@@ -445,9 +512,17 @@ fn from_input(judge: &mut Judge<'_>, around: &Around<'_>, shell: bool) {
 
 fn interpreter(judge: &mut Judge<'_>, name: &str, words: &[Word], around: &Around<'_>) {
     if let [word] = words
-        && matches!(word.literal(), Some("-V" | "--version" | "-v" | "-h" | "--help"))
+        && (matches!(word.literal(), Some("-V" | "--version" | "--help"))
+            || (word.literal() == Some("-v") && matches!(name, "node" | "nodejs" | "php" | "perl")))
     {
         return;
+    }
+    if around.fed == Fed::Network || words.iter().any(|w| is_remote_code(w)) {
+        judge.needs.find(
+            "what comes from the network runs code",
+            Some(Zone::Network),
+            Rights::READ.union(Rights::EXECUTE),
+        );
     }
     let in_place = matches!(name, "perl" | "ruby")
         && words.iter().any(|w| {
@@ -461,8 +536,29 @@ fn interpreter(judge: &mut Judge<'_>, name: &str, words: &[Word], around: &Aroun
         let letters = word.start();
         at += 1;
         let long = matches!(letters, "--eval" | "--print" | "--require" | "--import");
-        if long || (!letters.starts_with("--") && letters.ends_with(['c', 'e', 'E', 'm', 'p', 'r'])) {
-            given |= !matches!(letters, "-r" | "--require" | "--import");
+        let short = !letters.starts_with("--")
+            && letters.len() < 7
+            && letters[1..].chars().all(|c| "uBEIsSOqbnplawiecmrEvx0123456789".contains(c));
+        let requires = matches!(letters, "-r" | "--require" | "--import");
+        if word.literal() == Some("--") {
+            break;
+        }
+        if !(long || short || letters == "--test") {
+            judge.doubt(format!("{name}: its option `{}` is not known here", word.raw));
+        }
+        if requires {
+            words.get(at).into_iter().for_each(|file| judge.code_file(file, &[], Rights::EXECUTE, around));
+        }
+        if long || (short && letters.ends_with(['c', 'e', 'E', 'm', 'p', 'r'])) {
+            let Some(code) = words.get(at) else { break };
+            if code.literal().is_none() && !requires {
+                judge.doubt(format!("the code `{}` is computed", code.raw));
+            }
+            if letters.ends_with('m') && code.literal() == Some("pip") {
+                let wrapped = Around { wrappers: around.wrappers + 1, ..around.clone() };
+                return judge.words(&words[at..], &wrapped);
+            }
+            given |= !requires;
             at += 1;
             if matches!(name, "python" | "python3") {
                 break;
@@ -485,9 +581,238 @@ fn interpreter(judge: &mut Judge<'_>, name: &str, words: &[Word], around: &Aroun
 
 /// Only what the command itself started may be stopped for free.
 fn kill(judge: &mut Judge<'_>, words: &[Word]) {
-    let own = |w: &Word| w.start().starts_with(['-', '%']) || w.raw.trim_matches('"') == "$!";
-    if !words.iter().all(own) {
+    let own = |w: &Word| w.literal().is_some_and(|t| t.starts_with('%')) || matches!(w.raw.as_str(), "$!" | "\"$!\"");
+    let signals = |w: &Word| w.literal().is_some_and(|t| t.starts_with('-') && !matches!(t, "-s" | "-n" | "-q" | "--"));
+    let skipped = usize::from(words.first().is_some_and(signals));
+    let lists = matches!(words.first().and_then(Word::literal), Some("-l" | "-L"));
+    if !lists && !words[skipped..].iter().all(own) {
         judge.needs.find("kill", Some(Zone::System), Rights::EXECUTE);
+    }
+}
+
+/// Addresses of code, as interpreters fetch it themselves.
+fn is_remote_code(word: &Word) -> bool {
+    ["http:", "https:", "npm:", "jsr:"].iter().any(|start| word.start().starts_with(start))
+}
+
+/// Only `+format` and plain questions do not set the clock.
+fn date(judge: &mut Judge<'_>, words: &[Word], around: &Around<'_>) {
+    let mut rest = words.iter();
+    while let Some(word) = rest.next() {
+        match word.literal() {
+            Some("-u" | "--utc" | "--universal" | "-R" | "--rfc-email" | "-I" | "--help" | "--version") => {}
+            Some("-d" | "--date") => {
+                rest.next();
+            }
+            Some("-r" | "--reference" | "-f" | "--file") => {
+                rest.next().into_iter().for_each(|file| judge.path(file, Rights::READ, &around.dirs));
+            }
+            _ if ["+", "-I", "--iso-8601", "--rfc-3339=", "--date="].iter().any(|s| word.start().starts_with(s)) => {}
+            _ => judge.needs.find(format!("date {}", word.raw), Some(Zone::System), Rights::WRITE),
+        }
+    }
+}
+
+/// Which processes there are is no secret; what they were started with is.
+fn ps(judge: &mut Judge<'_>, words: &[Word]) {
+    const PLAIN: &str = "aux auxw auxww axu ax a x u ux -e -f -ef -eF -A -a -aux -ax -fe -p -o -u -U -C -eo -axo --sort --no-headers --pid --forest f";
+    let mut value = false;
+    for word in words {
+        let text = word.literal().unwrap_or("environ");
+        let takes = matches!(text, "-p" | "-o" | "-u" | "-U" | "-C" | "-eo" | "-axo" | "--sort" | "--pid");
+        let known = value && !text.contains("environ") && !text.starts_with('-')
+            || PLAIN.split(' ').any(|plain| plain == text)
+            || text.starts_with("--sort=")
+            || text.chars().all(|c| c.is_ascii_digit() || c == ',');
+        if !known {
+            judge.needs.find(format!("ps {}", word.raw), Some(Zone::System), Rights::READ);
+        }
+        value = takes;
+    }
+}
+
+/// A link gives what it leads to another name: it takes what direct access takes. Where it leads is seen from the
+/// directory that it lies in, which may be the name itself.
+fn ln(judge: &mut Judge<'_>, words: &[Word], around: &Around<'_>) {
+    let mut operands: Vec<&Word> = Vec::new();
+    for word in words {
+        match word.literal() {
+            Some(text) if text.starts_with('-') && text.len() > 1 => {
+                let flags = text.strip_prefix("--").is_none() && text[1..].chars().all(|c| "sfnvTP".contains(c));
+                if !flags && !matches!(text, "--symbolic" | "--force" | "--no-dereference" | "--verbose" | "--") {
+                    return judge.doubt(format!("ln: its option `{text}` is not known here"));
+                }
+            }
+            Some(_) => operands.push(word),
+            None => return judge.doubt(format!("where `{}` leads is not known", word.raw)),
+        }
+    }
+    let here = Word::text(".");
+    let (targets, name) = match operands.as_slice() {
+        [] => return,
+        [target] => (vec![*target], &here),
+        [targets @ .., name] => (targets.to_vec(), *name),
+    };
+    let name = name.literal().unwrap_or(".");
+    let parent =
+        name.trim_end_matches('/').rsplit_once('/').map_or(".", |(dir, _)| if dir.is_empty() { "/" } else { dir });
+    for target in targets {
+        let bases = [around.dirs.clone(), around.dirs.enter(parent), around.dirs.enter(name)];
+        bases.iter().for_each(|dirs| judge.path(target, Rights::READ_WRITE, dirs));
+        let base = target.literal().unwrap_or("").trim_end_matches('/').rsplit('/').next().unwrap_or("");
+        judge.path(&Word::text(&format!("{name}/{base}")), Rights::READ_WRITE, &around.dirs);
+    }
+    judge.path(&Word::text(name), Rights::READ_WRITE, &around.dirs);
+    judge.may_link("ln", &[], around);
+}
+
+/// What is copied into a directory keeps its name there.
+pub(super) fn copied_names(judge: &mut Judge<'_>, operands: &[&Word], around: &Around<'_>) {
+    let Some((dest, sources)) = operands.split_last() else { return };
+    let Some(dest) = dest.literal() else { return };
+    for source in sources {
+        let path = source.start().trim_end_matches('/');
+        let base = path.rsplit('/').next().unwrap_or("");
+        if source.literal().is_some() && !matches!(base, "" | "." | "..") {
+            judge.path(&Word::text(&format!("{dest}/{base}")), Rights::WRITE, &around.dirs);
+        }
+    }
+}
+
+/// What the table cannot say of curl's words: only plain addresses, and files by their plain names.
+fn curl(judge: &mut Judge<'_>, words: &[Word], around: &Around<'_>) {
+    let mut option = "";
+    let mut named = None;
+    for word in words {
+        let text = word.start();
+        let taken = std::mem::replace(&mut option, "");
+        let is_address = text.contains("://") || text.get(..5).is_some_and(|s| s.eq_ignore_ascii_case("file:"));
+        match taken {
+            "-w" | "--write-out" if text.starts_with('@') || text.contains("%output") || word.literal().is_none() => {
+                judge.doubt("what curl writes out is not known");
+            }
+            "-o" | "--output" if text.contains('#') => judge.doubt("which file curl writes is not known"),
+            "-T" | "--upload-file" if text.contains(['{', '[']) => judge.doubt("which files curl sends is not known"),
+            "-b" | "--cookie" if !text.contains('=') || text.starts_with('@') => {
+                judge.path(word, Rights::READ, &around.dirs);
+            }
+            "-F" | "--form" => {
+                let value = text.find('=').map_or(0, |at| at + 1);
+                let rest = word.after(value);
+                if rest.start().starts_with(['@', '<']) {
+                    judge.file_sent(&rest.after(1), &around.dirs);
+                } else if rest.start().contains([';', '@', '<']) || word.literal().is_none() {
+                    judge.doubt(format!("what the form `{}` sends is not known", word.raw));
+                }
+            }
+            "--data-urlencode" if text.contains('@') => {
+                judge.doubt(format!("what `{}` sends is not known", word.raw));
+            }
+            "" if text.starts_with('-') && text.len() > 1 => {
+                option = curl_option(judge, word);
+                if text.contains('O') && !text.starts_with("--") || text == "--remote-name" {
+                    named = Some(());
+                }
+            }
+            "" | "--url" => {
+                let plain = ["http://", "https://", "localhost"].iter().any(|start| text.starts_with(start));
+                let pattern = text.contains(['{', '}', '[', ']', '#']) || word.pattern().is_none() && !has_host(text);
+                if !plain || pattern {
+                    judge.doubt(format!("which address `{}` is is not plain", word.raw));
+                }
+                let last = text.split('?').next().unwrap_or("").rsplit('/').next().unwrap_or("");
+                if named.is_some() && !last.is_empty() {
+                    judge.path(&Word::text(last), Rights::WRITE, &around.dirs);
+                }
+            }
+            _ if is_address
+                && !matches!(
+                    taken,
+                    "-e" | "--referer" | "-d" | "--data" | "--data-raw" | "-H" | "--header" | "--json"
+                ) =>
+            {
+                judge.doubt(format!("what the address `{}` does here is not known", word.raw));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The option that takes the next word, as curl spells it in full or by its letter.
+fn curl_option(judge: &mut Judge<'_>, word: &Word) -> &'static str {
+    const VALUES: &str = "-w --write-out -o --output -T --upload-file -b --cookie -F --form --data-urlencode --url -d --data --data-raw --data-binary --data-ascii --json --form-string -X --request -H --header -A --user-agent -e --referer -u --user --oauth2-bearer -m --max-time --connect-timeout --retry --retry-delay --retry-max-time -r --range -C --continue-at --limit-rate --max-redirs --cacert --cert --key -E --etag-compare -c --cookie-jar -D --dump-header --trace --trace-ascii --stderr --etag-save";
+    let text = word.literal().unwrap_or("-?");
+    if let Some(known) = VALUES.split(' ').find(|known| *known == text) {
+        return known;
+    }
+    if text.starts_with("--") {
+        return "";
+    }
+    let valued = |c: char| VALUES.split(' ').find(|known| known.len() == 2 && known.ends_with(c));
+    for (at, c) in text.char_indices().skip(1) {
+        if let Some(known) = valued(c) {
+            // Glued values are seen by nobody here: only where they can do no harm.
+            if at + 1 < text.len() && !matches!(c, 'X' | 'm' | 'o' | 'H' | 'A' | 'r' | 'C' | 'u') {
+                judge.doubt(format!("curl: what `{text}` says is not plain"));
+            }
+            if at + 1 < text.len() && text.contains('#') {
+                judge.doubt("which file curl writes is not known");
+            }
+            return if at + 1 == text.len() { known } else { "" };
+        }
+    }
+    ""
+}
+
+/// Whether the known start of an address holds all of its host.
+fn has_host(text: &str) -> bool {
+    text.split_once("://").is_some_and(|(_, rest)| rest.contains(['/', '?']))
+}
+
+/// `host:path` lies on another host; the last operand is written.
+fn between_hosts(judge: &mut Judge<'_>, name: &str, words: &[Word], around: &Around<'_>) {
+    let letters = if name == "scp" { "rpqvC346" } else { "avrzhltpqPun" };
+    let mut operands: Vec<&Word> = Vec::new();
+    for word in words {
+        match word.literal() {
+            Some("--delete") if name == "rsync" => judge.destroys("what is not at the source"),
+            Some("--archive" | "--verbose" | "--recursive" | "--progress" | "--dry-run" | "--stats" | "--update")
+                if name == "rsync" => {}
+            Some(text) if name == "rsync" && (text.starts_with("--exclude=") || text.starts_with("--include=")) => {}
+            Some(text) if text.starts_with('-') && text[1..].chars().all(|c| letters.contains(c)) => {}
+            _ if word.start().starts_with('-') || word.is_unknown() => {
+                return judge.doubt(format!("{name}: what `{}` does is not known here", word.raw));
+            }
+            _ => operands.push(word),
+        }
+    }
+    let Some((dest, sources)) = operands.split_last() else { return };
+    let remote = |w: &Word| w.start().split('/').next().is_some_and(|first| first.contains(':'));
+    for source in sources {
+        match (remote(source), name) {
+            (true, _) => judge.needs.find(&source.raw, Some(Zone::Network), Rights::READ),
+            (false, "scp") => judge.mentions(std::slice::from_ref(*source), &around.dirs),
+            (false, _) => judge.tree(source, Rights::READ, Reach::ALL, &around.dirs),
+        }
+        if !remote(source) && name == "scp" {
+            judge.secrets(source, Reach::ALL, &around.dirs);
+        }
+    }
+    if remote(dest) {
+        judge.needs.find(&dest.raw, Some(Zone::Network), Rights::WRITE);
+    } else {
+        judge.path(dest, Rights::READ_WRITE, &around.dirs);
+        copied_names(judge, &operands, around);
+        judge.may_link(name, &[], around);
+    }
+}
+
+/// A filter of jq or yq that reads no file of its own accord.
+pub(super) fn filter(judge: &mut Judge<'_>, word: &Word) {
+    let odd = ["import", "include", "__", "load", "input_filename", "get_search_list", "env", "system", "eval"];
+    let plain = |text: &str| !matches!(text, "e" | "ea" | "eval") && !odd.iter().any(|odd| text.contains(odd));
+    if !word.literal().is_some_and(plain) {
+        judge.doubt(format!("what the filter `{}` reads is not known", word.raw));
     }
 }
 
@@ -534,6 +859,10 @@ pub(super) fn expand(dir: &Path, parts: &[(String, bool)], budget: usize) -> Opt
         }
         let mut next = Vec::new();
         for dir in &found {
+            looked += 1;
+            if looked > budget {
+                return None;
+            }
             if part.starts_with(['.', '[', '?']) && matches(part, "..") {
                 next.push(dir.join(".."));
             }

@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::ffi::OsStr;
 
-use super::parse;
 use crate::place::Place;
 
 /// A word after the shell's expansions, as far as they can be foretold.
@@ -77,6 +76,11 @@ impl Word {
         self.pieces.iter().map(part).collect()
     }
 
+    /// Bytes of what is known.
+    pub(super) fn length(&self) -> usize {
+        self.pieces.iter().map(Piece::length).sum()
+    }
+
     fn push(&mut self, piece: Piece) {
         match (self.pieces.last_mut(), piece) {
             (Some(Piece::Text(old)), Piece::Text(new)) | (Some(Piece::Glob(old)), Piece::Glob(new)) => {
@@ -86,6 +90,20 @@ impl Word {
         }
     }
 }
+
+impl Piece {
+    fn length(&self) -> usize {
+        match self {
+            Self::Text(text) | Self::Glob(text) => text.len(),
+            Self::Unknown => 0,
+        }
+    }
+}
+
+/// Values longer than this are not followed, in bytes.
+pub(super) const VALUE: usize = 4 * 1024;
+/// All that variables may put into the words of a command, in bytes.
+const PUT_IN: usize = 32 * 1024;
 
 /// What variables hold.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -125,7 +143,6 @@ impl Variables {
         }
         let inherited = || place.env.iter().find(|(key, _)| key == OsStr::new(name))?.1.to_str().map(str::to_owned);
         let text = match name {
-            "?" | "#" | "$" | "!" => Some("0".to_owned()),
             "HOME" => place.home.as_ref()?.to_str().map(str::to_owned),
             _ if CHANGES_BY_ITSELF.contains(&name) || name.starts_with("BASH") => None,
             _ => inherited(),
@@ -134,7 +151,22 @@ impl Variables {
     }
 }
 
-const CHANGES_BY_ITSELF: [&str; 14] = [
+const CHANGES_BY_ITSELF: [&str; 29] = [
+    "?",
+    "#",
+    "$",
+    "!",
+    "-",
+    "@",
+    "*",
+    "PPID",
+    "UID",
+    "EUID",
+    "OPTIND",
+    "OPTERR",
+    "HISTCMD",
+    "HOSTNAME",
+    "COLUMNS",
     "PWD",
     "OLDPWD",
     "RANDOM",
@@ -158,6 +190,8 @@ pub(super) struct Found {
     pub(super) commands: Vec<String>,
     /// Why something cannot be judged.
     pub(super) unsure: Option<String>,
+    /// Bytes that variables put in.
+    pub(super) put_in: usize,
 }
 
 impl Found {
@@ -306,7 +340,8 @@ impl<'a> Reader<'a> {
                 '<' | '>' if self.take("(") => {
                     self.substitution();
                     self.word.pieces.pop();
-                    self.put("/dev/fd/63");
+                    // A pipe of the shell's own: like its input it costs nothing, and its name is not known.
+                    self.put("/dev/stdin");
                 }
                 '[' if !self.rest.contains(']') => self.plain(c),
                 '*' | '?' | '[' => self.word.push(Piece::Glob(c.into())),
@@ -412,6 +447,12 @@ impl<'a> Reader<'a> {
             self.word.push(Piece::Unknown);
             return;
         };
+        let length: usize = pieces.iter().map(Piece::length).sum();
+        self.found.put_in += length;
+        if self.word.length() + length > VALUE || self.found.put_in > PUT_IN {
+            self.word.push(Piece::Unknown);
+            return;
+        }
         for piece in pieces {
             let splits = |t: &str| t.is_empty() || t.contains([' ', '\t', '\n', '*', '?', '[', '\\']);
             match piece {
@@ -440,7 +481,7 @@ impl<'a> Reader<'a> {
         self.rest = rest;
         let name = leading_name(inside.strip_prefix('#').unwrap_or(inside));
         if inside.strip_prefix('#').is_some_and(|counted| counted == name) {
-            return self.put("0");
+            return self.word.push(Piece::Unknown);
         }
         if inside == name && !name.is_empty() {
             return self.variable(name, quoted);
@@ -466,7 +507,7 @@ impl<'a> Reader<'a> {
         }
         self.rest = after;
         check_arithmetic(text, self.variables, self.place, self.found);
-        self.word.push(if after.is_empty() && text.contains("))") { Piece::Unknown } else { Piece::Text("0".into()) });
+        self.word.push(Piece::Unknown);
     }
 
     fn lost(&mut self) {
@@ -475,32 +516,21 @@ impl<'a> Reader<'a> {
         self.word.push(Piece::Unknown);
     }
 
-    /// `$( … )`, the opening taken: ends at the first `)` before which a whole command stands.
+    /// `$( … )`, the opening taken: ends at the `)` that no quote hides and that balances it.
     fn substitution(&mut self) {
-        const TRIES: usize = 32;
-        const BYTES: usize = 20 * 1024;
-        let mut bytes = 0;
         self.word.pieces.push(Piece::Unknown);
-        for (end, _) in self.rest.match_indices(')').take(TRIES) {
-            let inside = &self.rest[..end];
-            bytes += end;
-            if bytes > BYTES {
-                break;
-            }
-            if parse::is_whole(inside) {
-                let comment = |(at, _)| at == 0 || inside[..at].ends_with([' ', '\t', '\n', ';', '&', '|', '(']);
-                if inside.match_indices('#').any(comment) || inside.contains("<<") {
-                    self.found.doubt("a substitution holds a comment or a heredoc");
-                }
-                self.found.commands.push(inside.to_owned());
-                self.rest = &self.rest[end + 1..];
-                return;
-            }
+        let Some(end) = balanced(self.rest) else { return self.lost() };
+        let inside = &self.rest[..end];
+        self.rest = &self.rest[end + 1..];
+        if hides_its_end(inside) {
+            self.found.doubt("where a substitution ends is not certain");
         }
-        self.lost();
+        self.found.commands.push(inside.to_owned());
     }
 
+    /// What stands in backticks is looked at for what it needs at least: quotes within them are read in two ways.
     fn backticks(&mut self) {
+        self.found.doubt("it holds backticks; `$( … )` can be judged");
         self.word.push(Piece::Unknown);
         let mut inside = String::new();
         while let Some(c) = self.next() {
@@ -518,9 +548,48 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// Where a parenthesis that is open before this text closes: quotes and backslashes hide what they hold.
+fn balanced(text: &str) -> Option<usize> {
+    // Within double quotes only a substitution opens something.
+    let mut open: Vec<char> = Vec::new();
+    let (mut chars, mut before) = (text.char_indices(), ' ');
+    while let Some((at, c)) = chars.next() {
+        let quoted = open.last() == Some(&'"');
+        match c {
+            '\\' => {
+                chars.next();
+            }
+            '\'' if !quoted => {
+                chars.by_ref().find(|(_, c)| *c == '\'')?;
+            }
+            '"' if quoted => {
+                open.pop();
+            }
+            '"' => open.push('"'),
+            '(' if !quoted || before == '$' => open.push('('),
+            ')' if !quoted && open.is_empty() => return Some(at),
+            ')' if !quoted => {
+                open.pop();
+            }
+            _ => {}
+        }
+        before = if c == '\\' { ' ' } else { c };
+    }
+    None
+}
+
+/// A case has a `)` without its `(`; a comment, a heredoc, backticks, `${` and `$'` read quotes in ways of their own.
+fn hides_its_end(inside: &str) -> bool {
+    ["case", "esac", "#", "<<", "`", "${", "$'", "$\""].iter().any(|odd| inside.contains(odd))
+}
+
 /// Looks through arithmetic: a name may stand for a number only.
 pub(super) fn check_arithmetic(text: &str, variables: &Variables, place: &Place, found: &mut Found) {
     let word = read_text(text, variables, place, found);
+    let compares = ["==", "!=", "<=", ">="].iter().fold(text.to_owned(), |text, op| text.replace(op, " "));
+    if compares.contains('=') || text.contains("++") || text.contains("--") {
+        found.doubt("it sets variables while it computes");
+    }
     let numeric = |c: char| c.is_ascii_digit() || c.is_ascii_whitespace() || "+-*/%<>=!&|^~?:,()_".contains(c);
     let mut rest = word.literal().unwrap_or("[");
     while let Some(c) = rest.chars().next() {
