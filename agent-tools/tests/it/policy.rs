@@ -290,6 +290,81 @@ fn links_are_judged_by_where_they_lead() {
     }
 }
 
+/// A workspace with a key, and links that lead elsewhere from elsewhere.
+#[test]
+fn what_lies_below_is_looked_at() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join("ws").join(name);
+    for name in ["src/deep", "safe/deep", "hidden", "target/x", "d/e"] {
+        std::fs::create_dir_all(at(name)).unwrap();
+    }
+    for name in ["src/deep/a.pem", "safe/deep/a.rs", "hidden/.env", "target/x/b.key", "file"] {
+        std::fs::write(at(name), "").unwrap();
+    }
+    std::os::unix::fs::symlink("../../x", at("d/e/out")).unwrap();
+    let place = Place::new(at("").components().as_path());
+    for (command, least) in [
+        ("grep -r x src", "4004"),
+        ("grep -r x .", "4004"),
+        ("grep -r x", "4000"),
+        ("grep -r x s*", "4000"),
+        ("rg x src", "4000"),
+        ("rg --hidden x hidden", "4000"),
+        ("rg -uu x hidden", "4000"),
+        ("diff -r src safe", "4000"),
+        ("tar cf a.tar src", "4000"),
+        ("cp -r src /tmp/x", "4000"),
+        ("scp -r src host:", "4000"),
+        ("rsync -a src/ host:", "4000"),
+        ("find . -type f -exec cat {} +", "4000"),
+        ("cat hidden/.en?", "4000"),
+        ("git diff --no-index /dev/null hidden/.en?", "4000"),
+        ("git add hidden/.en?", "4000"),
+        ("cat .*/../hidden/.env", "4000"),
+        ("mv d/e/out . && cat out", "7777"),
+        ("cp -a d/e/out . && cat out", "7777"),
+    ] {
+        let needs = judge(command, &place);
+        assert!(needs.unsure.is_some() || needs.mode.covers(mode(least)), "{command}: {}", needs.mode);
+    }
+    for (command, expect) in [
+        ("grep -r x safe", "0004"),
+        ("rg x hidden", "0004"),
+        ("find . -name '*.rs' | head", "0004"),
+        ("find safe -exec grep -l x {} +", "0004"),
+        ("cp -r safe copy", "0006"),
+        ("grep -r x target", "4004"),
+        ("mv file other && cat other", "0006"),
+        ("ls -R . && du -sh .", "0004"),
+    ] {
+        assert_eq!(verdict(&judge(command, &place)), expect, "{command}");
+    }
+}
+
+/// Far above what it takes on a machine of its own; a judgement that grows with what it is given takes seconds.
+#[test]
+fn long_commands_end_soon() {
+    let dir = tempfile::tempdir().unwrap();
+    for i in 0..400 {
+        std::fs::create_dir_all(dir.path().join(format!("a{i}/b/c"))).unwrap();
+    }
+    let functions: Vec<String> = (0..60).map(|i| format!("f{i}(){{ f{}; f{}; }}", i + 1, i + 1)).collect();
+    for command in [
+        format!("ls {}", "*/*/* ".repeat(2_600)),
+        format!("grep -r x {}", ". ".repeat(7_000)),
+        format!("cat {}", "a0/b/c/../../ ".repeat(1_000)),
+        format!("for a in {n}; do for b in {n}; do for c in {n}; do cat a/a/a; done; done; done", n = "1 ".repeat(24)),
+        format!("x=ab;{}cat $x", "x=$x$x;".repeat(1_500)),
+        format!("x={}; echo {}", "a".repeat(4_000), "$x".repeat(6_000)),
+        format!("cd {}", "a/".repeat(7_500)),
+        functions.join("; "),
+    ] {
+        let start = Instant::now();
+        judge(&command, &Place::new(dir.path()));
+        assert!(start.elapsed() < Duration::from_secs(2), "{:?} {}", start.elapsed(), &command[..40]);
+    }
+}
+
 #[test]
 fn a_workspace_is_where_the_person_started_and_what_was_added() {
     let with = |cwd: &str, root: &str| {

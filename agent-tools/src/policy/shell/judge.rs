@@ -58,10 +58,10 @@ pub(super) enum Fed {
 }
 
 /// Directory entries that patterns may look at, in one command.
-const ENTRIES: usize = 4_000;
+const ENTRIES: usize = 3_000;
 const WRAPPERS: usize = 12;
 /// Parts of paths that are looked at, in one command.
-const STEPS: usize = 8_000;
+const STEPS: usize = 2_500;
 
 /// How far operands of a program reach.
 #[derive(Debug, Clone, Copy)]
@@ -119,6 +119,9 @@ impl<'a> Judge<'a> {
 
     /// Judges text that a shell runs in one of these directories.
     pub(super) fn text(&mut self, text: &str, dirs: &Dirs) {
+        if !self.spend(1) {
+            return;
+        }
         self.depth += 1;
         let plan = plan::plan(text, dirs.clone(), self.place(), self.depth);
         self.plan(&plan);
@@ -190,7 +193,7 @@ impl<'a> Judge<'a> {
             if special::is_command_line(name) && value.start().contains([' ', '$', '`']) {
                 self.code(std::slice::from_ref(value), &Around::bare(dirs));
             }
-            if !special::only_runs(name) {
+            if !special::only_runs(name) || !special::only_adds(name, value) {
                 self.doubt(format!("what `{name}` makes programs do is not known here"));
             }
             let paths = value.literal().unwrap_or(value.start()).split([':', ' ']);
@@ -248,10 +251,16 @@ impl<'a> Judge<'a> {
     }
 
     fn program(&mut self, name: &str, program: &'static Program, words: &[Word], around: &Around<'_>) {
+        if !self.spend(1) {
+            return;
+        }
         if let Some(judge) = program.judge.filter(|judge| special::judges_alone(judge)) {
             return special::judge(judge, self, name, words, around);
         }
         let mut around = around.clone();
+        if special::is_remote(name) && words.iter().any(|w| w.is_unknown() || w.start().contains("::")) {
+            self.doubt(format!("which program `{name}` runs to reach the other side is not known"));
+        }
         let taken = arguments::take(program, words);
         if let Some(why) = &taken.unsure {
             self.doubt(format!("`{name}`: {why}"));
@@ -405,7 +414,12 @@ impl<'a> Judge<'a> {
         if name == "cargo" && rest.first().is_some_and(|w| w.start().starts_with('+')) {
             rest = &rest[1..];
         }
-        let Some((word, operands)) = rest.split_first() else { return };
+        let Some((word, operands)) = rest.split_first() else {
+            if name == "yarn" {
+                self.doubt("`yarn` by itself installs");
+            }
+            return;
+        };
         let full = word.literal().map(|sub| format!("{} {sub}", special::family(name)));
         let Some((full, program)) = full.and_then(|full| programs::find(&full).map(|p| (full, p))) else {
             self.mentions(operands, &around.dirs);
@@ -443,6 +457,9 @@ impl<'a> Judge<'a> {
     /// The same, where what leads out may be written as well.
     fn mentioned(&mut self, words: &[Word], rights: Rights, dirs: &Dirs) {
         for word in words {
+            if !self.spend(1) {
+                return;
+            }
             if word.literal().is_none() && word.pattern().is_some() {
                 self.mentioned_pattern(word, rights, dirs);
                 continue;
@@ -499,7 +516,7 @@ impl<'a> Judge<'a> {
     /// Keys below a directory that is read, or sent, with all below it.
     pub(super) fn secrets(&mut self, word: &Word, reach: Reach, dirs: &Dirs) {
         let rights = Rights::READ;
-        let Some(path) = word.pattern() else { return };
+        let Some(path) = word.pattern().filter(|_| self.spend(1)) else { return };
         for dir in dirs.0.iter().flatten() {
             let starts = match word.literal() {
                 Some(_) => vec![dir.join(&path)],
@@ -514,7 +531,11 @@ impl<'a> Judge<'a> {
                             self.needs.find(format!("{} and the keys below it", word.raw), Some(Zone::System), rights);
                         }
                     }
-                    Err(()) => self.doubt(format!("`{}` holds too much to be looked through for keys", word.raw)),
+                    Err(()) => {
+                        self.entries = ENTRIES;
+                        self.steps = STEPS;
+                        self.doubt(format!("`{}` holds too much to be looked through for keys", word.raw));
+                    }
                 }
             }
         }
@@ -540,6 +561,9 @@ impl<'a> Judge<'a> {
 
     /// Rights on the path that a word stands for.
     pub(super) fn path(&mut self, word: &Word, rights: Rights, dirs: &Dirs) {
+        if !self.spend(1) {
+            return;
+        }
         match (word.literal(), word.pattern()) {
             (Some("-"), _) => {}
             (Some(path), _) => self.locate(path, &word.raw, rights, dirs),
@@ -586,10 +610,18 @@ impl<'a> Judge<'a> {
         }
     }
 
-    fn at(&mut self, path: &Path, shown: &str, rights: Rights) {
-        self.steps += path.components().count();
+    /// Whether there is room for this many more steps.
+    fn spend(&mut self, steps: usize) -> bool {
+        self.steps += steps;
         if self.steps > STEPS {
-            return self.doubt("it names too many paths to be followed");
+            self.doubt("it names too many paths to be followed");
+        }
+        self.steps <= STEPS
+    }
+
+    fn at(&mut self, path: &Path, shown: &str, rights: Rights) {
+        if !self.spend(1 + path.components().count() / 4) {
+            return;
         }
         let located = self.ground.locate(path);
         if self.links && located.zone != Some(Zone::System) {

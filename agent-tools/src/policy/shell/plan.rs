@@ -141,7 +141,7 @@ pub(super) fn plan(text: &str, dirs: Dirs, place: &Place, depth: usize) -> Plan 
 pub(super) const TEXTS: usize = 16;
 const COMMANDS: usize = 2_000;
 /// Steps before a text takes too long to be followed.
-const STEPS: usize = 12_000;
+const STEPS: usize = 6_000;
 /// Variables that are followed.
 const NAMES: usize = 100;
 /// A loop over more words is judged once, with a variable that may be any of them.
@@ -602,7 +602,10 @@ impl Planner<'_> {
 }
 
 fn assign(shell: &mut Shell, name: &str, value: &Word) {
-    let followed = !value.is_unknown() && value.length() <= words::VALUE;
+    let length = value.length();
+    let followed = !value.is_unknown()
+        && length <= words::VALUE
+        && (length < 64 || shell.variables.size() + length <= 4 * words::VALUE);
     shell.variables.set(name, followed.then(|| value.pieces.clone()));
 }
 

@@ -141,6 +141,19 @@ pub(super) fn only_runs(name: &str) -> bool {
     names.split(' ').any(|known| known == name)
 }
 
+/// Whether what is unknown in a value is no more than what the variable held before.
+pub(super) fn only_adds(name: &str, value: &Word) -> bool {
+    let raw = value.raw.strip_prefix(name).and_then(|rest| rest.strip_prefix('=')).unwrap_or(&value.raw);
+    let before = raw.matches(&format!("${name}")).count() + raw.matches(&format!("${{{name}}}")).count();
+    let known = raw.matches('$').count() == before + raw.matches("$HOME").count();
+    !value.is_unknown() || (before > 0 && known && !raw.contains(['=', '(', '`', '~', '*', '?', '[']))
+}
+
+/// Commands of git that run whatever an address names to reach the other side.
+pub(super) fn is_remote(name: &str) -> bool {
+    matches!(name, "git fetch" | "git pull" | "git push" | "git ls-remote" | "git remote" | "git clone")
+}
+
 /// Variables that only say how something is shown, or that are somebody's own: lower case, and names of examples.
 pub(super) fn is_harmless(name: &str, value: &Word) -> bool {
     const SHOWN: &str = "RUST_BACKTRACE RUST_LOG RUST_LIB_BACKTRACE CARGO_TERM_COLOR CARGO_INCREMENTAL NO_COLOR CLICOLOR CLICOLOR_FORCE FORCE_COLOR LANG LANGUAGE TZ DEBUG CI NODE_ENV PYTHONUNBUFFERED PYTHONDONTWRITEBYTECODE PYTHONHASHSEED PYTHONUTF8 PYTHONIOENCODING TERM COLUMNS LINES VERBOSE GIT_TERMINAL_PROMPT GIT_AUTHOR_DATE GIT_COMMITTER_DATE CARGO_NET_OFFLINE GIT_PAGER_IN_USE FOO BAR BAZ";
@@ -382,6 +395,7 @@ fn tar(judge: &mut Judge<'_>, words: &[Word], around: &Around<'_>) {
     let mut members: Vec<&Word> = Vec::new();
     for word in rest {
         match (values.pop(), word.literal()) {
+            (Some('f'), _) if word.start().contains(':') => judge.doubt("tar reaches another host"),
             (Some('f'), _) => judge.path(word, if creates { Rights::WRITE } else { Rights::READ }, &around.dirs),
             (Some(_), path) => {
                 judge.path(word, Rights::READ, &dirs);
@@ -656,8 +670,8 @@ fn ln(judge: &mut Judge<'_>, words: &[Word], around: &Around<'_>) {
     let name = name.literal().unwrap_or(".");
     let parent =
         name.trim_end_matches('/').rsplit_once('/').map_or(".", |(dir, _)| if dir.is_empty() { "/" } else { dir });
+    let bases = [around.dirs.clone(), around.dirs.enter(parent), around.dirs.enter(name)];
     for target in targets {
-        let bases = [around.dirs.clone(), around.dirs.enter(parent), around.dirs.enter(name)];
         bases.iter().for_each(|dirs| judge.path(target, Rights::READ_WRITE, dirs));
         let base = target.literal().unwrap_or("").trim_end_matches('/').rsplit('/').next().unwrap_or("");
         judge.path(&Word::text(&format!("{name}/{base}")), Rights::READ_WRITE, &around.dirs);

@@ -133,6 +133,11 @@ impl Variables {
         self.set.len()
     }
 
+    /// Bytes of all values.
+    pub(super) fn size(&self) -> usize {
+        self.set.values().flatten().flatten().map(Piece::length).sum()
+    }
+
     pub(super) fn is_set(&self, name: &str) -> bool {
         self.set.contains_key(name)
     }
@@ -443,7 +448,8 @@ impl<'a> Reader<'a> {
     }
 
     fn variable(&mut self, name: &str, quoted: bool) {
-        let Some(pieces) = self.variables.get(name, self.place) else {
+        let known = if self.found.put_in > PUT_IN { None } else { self.variables.get(name, self.place) };
+        let Some(pieces) = known else {
             self.word.push(Piece::Unknown);
             return;
         };
