@@ -532,6 +532,17 @@ fn the_gate_with_nobody_to_ask() {
 }
 
 #[test]
+fn what_is_beyond_is_named_below_the_exact_line() {
+    let needs = judge("cat /etc/hosts src/a.rs > ../out", &place());
+    let (text, _) = call(Gate::new(Mode::DEFAULT, Permissions::Auto), CallKind::Command, needs, None);
+    let lines: Vec<&str> = text.lines().collect();
+    let exact = BLOCKED.replace("4004", "4204");
+    let named =
+        "Beyond what is allowed: `>../out` needs write in zone external; `/etc/hosts` needs read in zone system.";
+    assert_eq!(lines, [exact.as_str(), named]);
+}
+
+#[test]
 fn the_gate_with_a_person() {
     for (permissions, kind, why) in [
         (Permissions::Ask, "reads", Some("permissions are `ask`")),

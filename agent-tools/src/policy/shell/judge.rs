@@ -82,7 +82,7 @@ impl Reach {
 
     fn of(program: &Program, taken: &Arguments<'_>) -> Self {
         let any = |is: fn(&programs::Effects) -> bool| taken.effects.iter().any(|e| is(e));
-        let writes = program.effects.here.covers(Rights::WRITE);
+        let writes = program.effects.here.union(program.effects.network).covers(Rights::WRITE);
         Self {
             deep: program.effects.deep || any(|e| e.deep),
             visible: program.effects.visible && !any(|e| e.hidden),
@@ -236,7 +236,7 @@ impl<'a> Judge<'a> {
         }
         match file.literal() {
             Some(path) if path.starts_with("/dev/") || path == "-" => {
-                self.doubt(format!("what `{}` runs is computed", file.raw))
+                self.doubt(format!("what `{}` runs is computed", file.raw));
             }
             Some(path) => {
                 let before = self.needs.mode;
@@ -467,6 +467,11 @@ impl<'a> Judge<'a> {
             let text = word.pattern().unwrap_or_else(|| word.start().to_owned());
             let path = text.find('=').map_or(text.as_str(), |at| &text[at + 1..]);
             let leads_out = path.starts_with('/') || path.split('/').any(|part| part == "..");
+            // `HEAD:.env` names a file, too.
+            let behind = path.rsplit_once(':').map_or(path, |(_, behind)| behind);
+            if !word.is_unknown() && behind != path && self.is_elsewhere(behind, dirs) {
+                self.locate(behind, &word.raw, rights, dirs);
+            }
             if !word.is_unknown() && (leads_out || self.is_elsewhere(path, dirs)) {
                 self.locate(path, &word.raw, rights, dirs);
             } else if word.is_unknown() && word.start().contains('/') {

@@ -531,7 +531,7 @@ fn interpreter(judge: &mut Judge<'_>, name: &str, words: &[Word], around: &Aroun
     {
         return;
     }
-    if around.fed == Fed::Network || words.iter().any(|w| is_remote_code(w)) {
+    if around.fed == Fed::Network || words.iter().any(is_remote_code) {
         judge.needs.find(
             "what comes from the network runs code",
             Some(Zone::Network),
@@ -696,10 +696,11 @@ pub(super) fn copied_names(judge: &mut Judge<'_>, operands: &[&Word], around: &A
 /// What the table cannot say of curl's words: only plain addresses, and files by their plain names.
 fn curl(judge: &mut Judge<'_>, words: &[Word], around: &Around<'_>) {
     let mut option = "";
-    let mut named = None;
+    let takes_name = |w: &Word| w.start() == "--remote-name" || (is_cluster(w) && w.start().contains('O'));
+    let named = words.iter().any(takes_name);
     for word in words {
         let text = word.start();
-        let taken = std::mem::replace(&mut option, "");
+        let taken = std::mem::take(&mut option);
         let is_address = text.contains("://") || text.get(..5).is_some_and(|s| s.eq_ignore_ascii_case("file:"));
         match taken {
             "-w" | "--write-out" if text.starts_with('@') || text.contains("%output") || word.literal().is_none() => {
@@ -724,9 +725,6 @@ fn curl(judge: &mut Judge<'_>, words: &[Word], around: &Around<'_>) {
             }
             "" if text.starts_with('-') && text.len() > 1 => {
                 option = curl_option(judge, word);
-                if text.contains('O') && !text.starts_with("--") || text == "--remote-name" {
-                    named = Some(());
-                }
             }
             "" | "--url" => {
                 let plain = ["http://", "https://", "localhost"].iter().any(|start| text.starts_with(start));
@@ -735,7 +733,7 @@ fn curl(judge: &mut Judge<'_>, words: &[Word], around: &Around<'_>) {
                     judge.doubt(format!("which address `{}` is is not plain", word.raw));
                 }
                 let last = text.split('?').next().unwrap_or("").rsplit('/').next().unwrap_or("");
-                if named.is_some() && !last.is_empty() {
+                if named && !last.is_empty() {
                     judge.path(&Word::text(last), Rights::WRITE, &around.dirs);
                 }
             }
@@ -760,6 +758,9 @@ fn curl_option(judge: &mut Judge<'_>, word: &Word) -> &'static str {
         return known;
     }
     if text.starts_with("--") {
+        if text.contains('=') {
+            judge.doubt(format!("curl: what `{text}` says is not plain"));
+        }
         return "";
     }
     let valued = |c: char| VALUES.split(' ').find(|known| known.len() == 2 && known.ends_with(c));
@@ -776,6 +777,11 @@ fn curl_option(judge: &mut Judge<'_>, word: &Word) -> &'static str {
         }
     }
     ""
+}
+
+/// Options of one letter, perhaps several.
+fn is_cluster(word: &Word) -> bool {
+    word.start().starts_with('-') && !word.start().starts_with("--")
 }
 
 /// Whether the known start of an address holds all of its host.
@@ -823,7 +829,7 @@ fn between_hosts(judge: &mut Judge<'_>, name: &str, words: &[Word], around: &Aro
 
 /// A filter of jq or yq that reads no file of its own accord.
 pub(super) fn filter(judge: &mut Judge<'_>, word: &Word) {
-    let odd = ["import", "include", "__", "load", "input_filename", "get_search_list", "env", "system", "eval"];
+    let odd = ["import", "include", "__", "load", "input_filename", "get_search_list", "system", "eval"];
     let plain = |text: &str| !matches!(text, "e" | "ea" | "eval") && !odd.iter().any(|odd| text.contains(odd));
     if !word.literal().is_some_and(plain) {
         judge.doubt(format!("what the filter `{}` reads is not known", word.raw));
