@@ -39,7 +39,7 @@ fn a_call_prints_what_the_model_would_read() {
             "bash",
             r#"{"command":"cat /etc/hostname"}"#,
             1,
-            "Error: command blocked by bash safety policy (required=4000 allowed=0467; mode=system/external/network/workspace bits=4:read,2:write,1:execute)\n",
+            "Error: command blocked by bash safety policy (required=4000 allowed=0467; mode=system/external/network/workspace bits=4:read,2:write,1:execute)\nBeyond what is allowed: `/etc/hostname` needs read in zone system.\n",
         ),
     ] {
         let test = Test::new([]).file("f", "a\nb\n").args(["tool", "call", name, "--input", input]);
