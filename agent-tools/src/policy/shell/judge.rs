@@ -23,6 +23,8 @@ pub(super) struct Judge<'a> {
     steps: usize,
     /// Links may have come about: where a path leads is not what it was when this was judged.
     pub(super) links: bool,
+    /// Something ran again and again, or may still run.
+    beside: bool,
     /// What was found, so that no path is told of twice.
     seen: HashSet<(String, Option<Zone>, Rights)>,
 }
@@ -101,6 +103,7 @@ impl<'a> Judge<'a> {
             entries: 0,
             steps: 0,
             links: false,
+            beside: false,
             seen: HashSet::new(),
         }
     }
@@ -140,6 +143,7 @@ impl<'a> Judge<'a> {
                 (false, false) => Fed::Pipe,
                 (false, true) => Fed::Network,
             };
+            self.beside |= command.beside;
             let before = std::mem::take(&mut self.needs.mode);
             self.command(&Around { command, dirs: command.dirs.clone(), fed, wrappers: 0 });
             networked.push(fed == Fed::Network || self.needs.mode.network.covers(Rights::READ));
@@ -559,7 +563,7 @@ impl<'a> Judge<'a> {
             return;
         }
         self.links = true;
-        if around.command.beside || !around.command.upstream.is_empty() {
+        if self.beside || self.depth > 1 || !around.command.upstream.is_empty() {
             self.doubt(format!("`{name}` may make links while other commands run"));
         }
     }
