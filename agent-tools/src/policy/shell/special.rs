@@ -711,32 +711,14 @@ fn curl(judge: &mut Judge<'_>, words: &[Word], around: &Around<'_>) {
             "-b" | "--cookie" if !text.contains('=') || text.starts_with('@') => {
                 judge.path(word, Rights::READ, &around.dirs);
             }
-            "-F" | "--form" => {
-                let value = text.find('=').map_or(0, |at| at + 1);
-                let rest = word.after(value);
-                if rest.start().starts_with(['@', '<']) {
-                    judge.file_sent(&rest.after(1), &around.dirs);
-                } else if rest.start().contains([';', '@', '<']) || word.literal().is_none() {
-                    judge.doubt(format!("what the form `{}` sends is not known", word.raw));
-                }
-            }
+            "-F" | "--form" => curl_form(judge, word, around),
             "--data-urlencode" if text.contains('@') => {
                 judge.doubt(format!("what `{}` sends is not known", word.raw));
             }
             "" if text.starts_with('-') && text.len() > 1 => {
                 option = curl_option(judge, word);
             }
-            "" | "--url" => {
-                let plain = ["http://", "https://", "localhost"].iter().any(|start| text.starts_with(start));
-                let pattern = text.contains(['{', '}', '[', ']', '#']) || word.pattern().is_none() && !has_host(text);
-                if !plain || pattern {
-                    judge.doubt(format!("which address `{}` is is not plain", word.raw));
-                }
-                let last = text.split('?').next().unwrap_or("").rsplit('/').next().unwrap_or("");
-                if named && !last.is_empty() {
-                    judge.path(&Word::text(last), Rights::WRITE, &around.dirs);
-                }
-            }
+            "" | "--url" => curl_address(judge, word, named, around),
             _ if is_address
                 && !matches!(
                     taken,
@@ -747,6 +729,32 @@ fn curl(judge: &mut Judge<'_>, words: &[Word], around: &Around<'_>) {
             }
             _ => {}
         }
+    }
+}
+
+/// A part of a form: text, or a file by its plain name.
+fn curl_form(judge: &mut Judge<'_>, word: &Word, around: &Around<'_>) {
+    let text = word.start();
+    let value = text.find('=').map_or(0, |at| at + 1);
+    let rest = word.after(value);
+    if rest.start().starts_with(['@', '<']) {
+        judge.file_sent(&rest.after(1), &around.dirs);
+    } else if rest.start().contains([';', '@', '<']) || word.literal().is_none() {
+        judge.doubt(format!("what the form `{}` sends is not known", word.raw));
+    }
+}
+
+/// Only plain addresses; with `-O` the last part of one names a file.
+fn curl_address(judge: &mut Judge<'_>, word: &Word, named: bool, around: &Around<'_>) {
+    let text = word.start();
+    let plain = ["http://", "https://", "localhost"].iter().any(|start| text.starts_with(start));
+    let pattern = text.contains(['{', '}', '[', ']', '#']) || word.pattern().is_none() && !has_host(text);
+    if !plain || pattern {
+        judge.doubt(format!("which address `{}` is is not plain", word.raw));
+    }
+    let last = text.split('?').next().unwrap_or("").rsplit('/').next().unwrap_or("");
+    if named && !last.is_empty() {
+        judge.path(&Word::text(last), Rights::WRITE, &around.dirs);
     }
 }
 
