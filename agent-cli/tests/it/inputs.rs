@@ -7,6 +7,8 @@ use serde_json::json;
 
 use crate::model::{Answer, bash, calls, last_content, says};
 use crate::run::Test;
+#[cfg(feature = "local")]
+use crate::run::until;
 
 #[test]
 fn a_missing_key_is_told_with_its_variable() {
@@ -31,6 +33,23 @@ fn with_nothing_to_talk_to_the_ways_to_go_on_are_shown() {
     } else {
         out.tells(&["No model was found", "OPENAI_API_KEY", "--base-url"]);
     }
+    assert!(test.logs().is_empty());
+}
+
+#[cfg(feature = "local")]
+#[test]
+fn the_embedded_model_is_fetched_only_with_consent() {
+    let test = Test::new([]).args(["fix it"]).unset("OPENAI_BASE_URL").unset("OPENAI_API_KEY");
+    let mut terminal = test.terminal();
+    terminal.sees("1.1 GB");
+    terminal.sees("[y/N] ");
+    terminal.types("n\r");
+    assert!(terminal.ends(2).contains("agent --local 'fix it'"));
+    // The question can also be left.
+    let mut terminal = test.terminal();
+    terminal.sees("[y/N] ");
+    terminal.types(crate::pty::CTRL_C);
+    until("the program ends", || terminal.has_ended());
     assert!(test.logs().is_empty());
 }
 
