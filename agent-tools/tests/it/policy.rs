@@ -1,7 +1,6 @@
 //! The gate, the zones, and what shell commands need.
 
 use std::collections::HashMap;
-use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -732,25 +731,4 @@ proptest! {
         let needs = judge(&format!("{command} > /etc/passwd"), &place());
         prop_assert!(!runs(&needs), "{command:?}");
     }
-}
-
-/// What a machine that is not loaded needs for an ordinary command, printed by
-/// `cargo test -p agent-tools --release --test it -- --ignored --nocapture`.
-#[test]
-#[ignore = "a measurement"]
-fn speed() {
-    let place = place();
-    for command in [
-        "git log --oneline -5",
-        "cargo test 2>&1 | tail -20",
-        "cd src && grep -rn 'fn main' . | head -5",
-        "echo $(git rev-parse HEAD)",
-    ] {
-        let start = Instant::now();
-        for _ in 0..1_000 {
-            judge(command, &place);
-        }
-        eprintln!("{:?} {command}", start.elapsed() / 1_000);
-    }
-    assert!(Path::new(CWD).is_absolute());
 }
