@@ -66,11 +66,6 @@ struct Ready {
 
 /// Makes ready for the first turn; none where a signal ends the program.
 async fn ready(setup: &Setup, talk: Talk) -> Result<Option<(Ready, Signals)>, CliError> {
-    if io::stdin().is_terminal() {
-        // Signals end the program by themselves here: a question about the weights blocks, and can be left.
-        let ready = make_ready(setup, talk).await?;
-        return Ok(Some((ready, Signals::catch()?)));
-    }
     let mut signals = Signals::catch()?;
     tokio::select! {
         biased;

@@ -43,7 +43,7 @@ mod there {
             Some(path) => {
                 return Err(CliError::usage(format!("AGENT_MODEL_PATH names {}, which is no file", path.display())));
             }
-            None if agreed(setup, attended)? => fetched(setup).await?,
+            None if agreed(setup, attended).await? => fetched(setup).await?,
             None => return Err(CliError::usage(model::how_to_go_on(&prompt(setup)))),
         };
         let provider = Local::open(&weights, Some(&setup.world.cache));
@@ -68,7 +68,7 @@ mod there {
     }
 
     /// `--local` is a yes; at a terminal a person is asked; anything else is a no.
-    fn agreed(setup: &Setup, attended: bool) -> Result<bool, CliError> {
+    async fn agreed(setup: &Setup, attended: bool) -> Result<bool, CliError> {
         if *setup.settings.source("provider") == Source::Flag("--local".into()) {
             return Ok(true);
         }
@@ -78,8 +78,12 @@ mod there {
         let failed = |e: io::Error| CliError::failed(format!("asking at the terminal: {e}"));
         write!(io::stderr(), "{}", model::question(&setup.world.cache)).map_err(failed)?;
         io::stderr().flush().map_err(failed)?;
-        let mut line = String::new();
-        io::stdin().read_line(&mut line).map_err(failed)?;
+        // On a thread, so that a signal ends the program meanwhile.
+        let read = tokio::task::spawn_blocking(|| {
+            let mut line = String::new();
+            io::stdin().read_line(&mut line).map(|_| line)
+        });
+        let line = read.await.map_err(|e| failed(e.into()))?.map_err(failed)?;
         Ok(matches!(line.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
     }
 
