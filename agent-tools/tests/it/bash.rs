@@ -137,7 +137,7 @@ fn check_001_002_007_one_argument_and_only_where_the_shell_is_wanted() {
 }
 
 #[tokio::test]
-async fn check_013_019_and_034_035_simple_commands() {
+async fn checks_013_014_015_016_019_021_022_034_035_simple_commands() {
     let session = Session::new();
     for (command, expect) in [
         ("echo hi", "hi"),
@@ -189,6 +189,11 @@ async fn check_020_023_025_nothing_carries_over_and_sessions_have_places_of_thei
     one.check("pwd -P; echo \"[$V]\"", &format!("{}\n[]", here(&one))).await;
     two.check("pwd -P", &here(&two)).await;
     one.check("pwd -P", &here(&one)).await;
+}
+
+#[tokio::test]
+async fn check_027_within_the_limit_nothing_is_said_of_it() {
+    Session::with(Duration::from_secs(20), 100).check("sleep 1; echo ok", "ok").await;
 }
 
 #[tokio::test]
@@ -282,7 +287,7 @@ async fn a_server_in_the_background_may_go_on_printing() {
 }
 
 #[tokio::test]
-async fn check_030_032_long_output_is_cut_at_whole_characters() {
+async fn checks_030_031_032_long_output_is_cut_at_whole_characters() {
     let session = Session::with(LONG, 100);
     let cut = |c: &str| format!("{}\n[output truncated to 100 characters]", c.repeat(100));
     session.check("printf 'x%.0s' $(seq 500)", &cut("x")).await;

@@ -31,7 +31,7 @@ fn names(change: impl FnOnce(&mut Parts)) -> Vec<String> {
 
 /// Checks 7 to 11, and every word besides.
 #[test]
-fn checks_007_to_011_the_declarations_are_the_golden_ones() {
+fn checks_007_008_009_010_011_the_declarations_are_the_golden_ones() {
     let skills =
         skills(&[("b.md", "---\ndescription: second\n---\n"), ("a/SKILL.md", "---\ndescription: first\n---\n")]);
     let declared = declarations(|parts| parts.skills = skills);
@@ -46,7 +46,7 @@ fn check_003_the_three_file_tools_come_with_their_part() {
 }
 
 #[test]
-fn checks_004_to_006_the_skill_tool_comes_with_a_skill() {
+fn checks_004_005_006_the_skill_tool_comes_with_a_skill() {
     for (files, expect) in [
         (&[][..], false),
         (&[("x.txt", "x"), ("empty/note.txt", "x")], false),
