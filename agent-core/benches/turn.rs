@@ -251,6 +251,7 @@ fn tools() -> Tools {
 
 fn agent(argument: usize) -> Agent {
     let mut limits = Limits::default();
+    limits.max_turns = u64::MAX;
     limits.loop_limit = 0;
     let arguments = serde_json::json!({"text": "fn main() {}\n".repeat(argument / 13)}).to_string();
     let provider = Arc::new(Restless::new(arguments));
