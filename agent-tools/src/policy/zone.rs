@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
 use std::ffi::OsStr;
+use std::io::ErrorKind;
 use std::path::{Component, Path, PathBuf};
 
 use super::{Rights, Zone};
@@ -59,7 +60,8 @@ impl<'a> Ground<'a> {
             .map(|root| follow(root))
             .filter(|root| Some(root) != home.as_ref() && !is_system(root))
             .collect();
-        let cwd = follow(&place.cwd);
+        let followed = resolve(&place.cwd);
+        let cwd = followed.clone().unwrap_or_else(|| place.cwd.clone());
         if cwd.is_absolute() && !is_system(&cwd) {
             workspace.push(cwd);
         }
@@ -69,7 +71,7 @@ impl<'a> Ground<'a> {
             store: place.store.as_deref().map(follow),
             workspace,
             private: place.private.iter().map(|path| follow(path)).collect(),
-            followed: RefCell::default(),
+            followed: RefCell::new(HashMap::from([(place.cwd.clone(), followed)])),
         }
     }
 
@@ -321,26 +323,44 @@ pub(crate) fn resolve(path: &Path) -> Option<PathBuf> {
     let mut left: VecDeque<std::ffi::OsString> = path.components().map(|c| c.as_os_str().to_owned()).collect();
     let mut done = PathBuf::new();
     let mut links = 0;
+    // Below what does not exist there are no links: the disk is not asked.
+    let mut missing: Option<usize> = None;
     while let Some(part) = left.pop_front() {
         match Path::new(&part).components().next() {
             Some(Component::ParentDir) => {
                 done.pop();
+                missing = missing.filter(|length| *length <= done.as_os_str().len());
                 continue;
             }
             Some(Component::CurDir) | None => continue,
-            Some(Component::RootDir | Component::Prefix(_) | Component::Normal(_)) => done.push(&part),
+            Some(Component::RootDir | Component::Prefix(_)) => {
+                done.push(&part);
+                continue;
+            }
+            Some(Component::Normal(_)) => done.push(&part),
         }
-        if let Ok(target) = std::fs::read_link(&done) {
-            links += 1;
-            // A link of a process is another one for whoever follows it.
-            if links > LINKS || done.starts_with("/proc") {
-                return None;
-            }
-            done.pop();
-            for step in target.components().rev() {
-                left.push_front(step.as_os_str().to_owned());
-            }
+        let Some(target) = target(&done, &mut missing) else { continue };
+        links += 1;
+        // A link of a process is another one for whoever follows it.
+        if links > LINKS || done.starts_with("/proc") {
+            return None;
+        }
+        done.pop();
+        for step in target.components().rev() {
+            left.push_front(step.as_os_str().to_owned());
         }
     }
     Some(done)
+}
+
+/// Where the link at this path leads; none where there is no link. `missing` is how long the path was where nothing
+/// exists any more.
+fn target(path: &Path, missing: &mut Option<usize>) -> Option<PathBuf> {
+    if missing.is_some() {
+        return None;
+    }
+    let nowhere = |kind| matches!(kind, ErrorKind::NotFound | ErrorKind::NotADirectory | ErrorKind::InvalidFilename);
+    let target = std::fs::read_link(path);
+    *missing = target.as_ref().err().filter(|error| nowhere(error.kind())).map(|_| path.as_os_str().len());
+    target.ok()
 }

@@ -180,6 +180,8 @@ fn too_much_is_not_read() {
         ("if ".repeat(2_000), true),
         ("`".repeat(999), true),
         ("\"$(".repeat(60), true),
+        ("cd deeper && ".repeat(990) + "ls", true),
+        ("cd deeper && ".repeat(90) + "ls", false),
     ] {
         let start = Instant::now();
         let needs = judge(&command, &place());
@@ -278,6 +280,7 @@ fn links_are_judged_by_where_they_lead() {
         ("a/x", Some(Zone::System)),
         ("notes.txt", Some(Zone::System)),
         ("system/../home/x", Some(Zone::System)),
+        ("gone/x/../../system/hosts", Some(Zone::System)),
     ] {
         assert_eq!(locate(path, &place).zone, zone, "{path}");
     }

@@ -72,9 +72,14 @@ impl Dirs {
 
     /// Where a relative path leads from here: the shell takes `..` back by name, the kernel by place.
     pub(super) fn enter(&self, path: &str) -> Self {
+        /// No directory that people work in has a longer name, and following links takes time with the square of it.
+        const LONGEST: usize = 1024;
         let mut to = Vec::new();
         for dir in self.0.iter().flatten() {
             let joined = dir.join(path);
+            if joined.as_os_str().len() > LONGEST {
+                return Self(None);
+            }
             let by_place = resolve(&joined).unwrap_or_else(|| joined.clone());
             for dir in [by_name(&joined), by_place] {
                 if !to.contains(&dir) {

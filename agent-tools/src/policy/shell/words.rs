@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
+use std::rc::Rc;
 
 use crate::place::Place;
 
@@ -109,23 +110,28 @@ const PUT_IN: usize = 32 * 1024;
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Variables {
     /// Set by the command itself; none: to something unknown.
-    set: HashMap<String, Option<Vec<Piece>>>,
+    /// Shared, because a shell is copied at each command and changes at few.
+    set: Rc<HashMap<String, Option<Vec<Piece>>>>,
 }
 
 impl Variables {
     pub(super) fn set(&mut self, name: &str, value: Option<Vec<Piece>>) {
-        self.set.insert(name.into(), value);
+        Rc::make_mut(&mut self.set).insert(name.into(), value);
     }
 
     /// Keeps what both agree on; all else is unknown.
     pub(super) fn merge(&mut self, other: &Self) {
-        for (name, value) in &mut self.set {
+        if Rc::ptr_eq(&self.set, &other.set) {
+            return;
+        }
+        let set = Rc::make_mut(&mut self.set);
+        for (name, value) in &mut *set {
             if other.set.get(name) != Some(value) {
                 *value = None;
             }
         }
         for name in other.set.keys() {
-            self.set.entry(name.clone()).or_insert(None);
+            set.entry(name.clone()).or_insert(None);
         }
     }
 
