@@ -85,7 +85,8 @@ impl Encoding {
 /// A file's text for people: what cannot be decoded is replaced.
 pub(super) fn shown(bytes: &[u8]) -> String {
     match Encoding::of(bytes).utf16() {
-        None => String::from_utf8_lossy(bytes).into_owned(),
+        // Whole text, the usual case, is checked in far less time than damage is replaced.
+        None => std::str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes).into_owned(), str::to_owned),
         Some(utf16) => utf16.decode_with_bom_removal(bytes).0.into_owned(),
     }
 }
