@@ -1,5 +1,6 @@
 //! Server-sent events: bytes in any pieces -> events. Pure.
 
+use std::borrow::Cow;
 use std::fmt;
 
 /// How many bytes an event may have, its unfinished line included.
@@ -73,7 +74,7 @@ impl Parser {
             self.after_cr = false;
             rest = rest.strip_prefix(b"\n").unwrap_or(rest);
         }
-        while let Some(end) = rest.iter().position(|b| matches!(b, b'\n' | b'\r')) {
+        while let Some(end) = memchr::memchr2(b'\n', b'\r', rest) {
             self.ended_line(&rest[..end], sink)?;
             let crlf = rest[end..].starts_with(b"\r\n");
             self.after_cr = rest[end..] == *b"\r";
@@ -117,7 +118,7 @@ impl Parser {
             self.dispatch(sink);
             return;
         }
-        let colon = line.iter().position(|b| *b == b':');
+        let colon = memchr::memchr(b':', line);
         let (field, value) = colon.map_or((line, &b""[..]), |at| (&line[..at], &line[at + 1..]));
         let value = value.strip_prefix(b" ").unwrap_or(value);
         match field {
@@ -139,7 +140,7 @@ impl Parser {
     fn dispatch(&mut self, sink: &mut impl FnMut(Event<'_>)) {
         if self.filled {
             // Decoded whole: a piece of the stream may end within a character.
-            let (name, data) = (String::from_utf8_lossy(&self.name), String::from_utf8_lossy(&self.data));
+            let (name, data) = (text(&self.name), text(&self.data));
             sink(Event { name: &name, data: &data });
             self.fresh = false;
         }
@@ -154,6 +155,11 @@ impl Parser {
         }
         Ok(())
     }
+}
+
+/// The text of these bytes. Whole text, the usual case, is checked in far less time than damage is replaced.
+fn text(bytes: &[u8]) -> Cow<'_, str> {
+    std::str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed)
 }
 
 #[cfg(test)]
