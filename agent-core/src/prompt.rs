@@ -178,7 +178,7 @@ mod tests {
     use super::*;
 
     fn facts() -> Facts {
-        Facts { cwd: "/work/x".into(), platform: "linux".into(), git: true }
+        Facts { cwd: "/home/ada/x".into(), platform: "linux".into(), git: true }
     }
 
     /// A directory with these files; a name that ends in a slash is a directory.
@@ -299,13 +299,13 @@ mod tests {
 
     #[test]
     fn the_prompt_is_short_and_the_same_each_time() {
-        let file = Instruction { path: "/work/x/AGENTS.md".into(), text: "Use tabs.".into(), notice: None };
+        let file = Instruction { path: "/home/ada/x/AGENTS.md".into(), text: "Use tabs.".into(), notice: None };
         let prompt = || Sections::new(Toolset::Lean, &facts(), std::slice::from_ref(&file)).text().to_owned();
         assert_eq!(prompt(), prompt());
         assert!(Sections::new(Toolset::Lean, &facts(), &[]).text().len() < 1500);
         for part in [
-            "Working directory: /work/x\nPlatform: linux\nGit repository: yes",
-            "<file path=\"/work/x/AGENTS.md\">\nUse tabs.\n</file>",
+            "Working directory: /home/ada/x\nPlatform: linux\nGit repository: yes",
+            "<file path=\"/home/ada/x/AGENTS.md\">\nUse tabs.\n</file>",
         ] {
             assert!(prompt().contains(part), "{}", prompt());
         }
