@@ -42,7 +42,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let facts = Facts { cwd: cwd.clone(), platform: std::env::consts::OS.into(), git: false };
     let agent = Agent {
         provider: Arc::new(OpenAi::new(models::model("openai", model), endpoint)),
-        tools: tools(Toolset::Lean, &Parts::default()),
+        tools: tools(Toolset::Lean, &Parts::of(Toolset::Lean)),
         // What the mode does not cover is refused: nobody can be asked here.
         policy: Arc::new(Gate::new(Mode::DEFAULT, Permissions::Auto)),
         prompt: Arc::new(Sections::new(Toolset::Lean, &facts, &[])),

@@ -56,7 +56,7 @@ impl Clock for RealClock {
 async fn main() -> Result<(), Box<dyn Error>> {
     let agent = Agent {
         provider: Arc::new(Parrot(Model::new("own", "parrot"))),
-        tools: tools(Toolset::Lean, &Parts::default()),
+        tools: tools(Toolset::Lean, &Parts::of(Toolset::Lean)),
         policy: Arc::new(Gate::new(Mode::DEFAULT, Permissions::Auto)),
         prompt: Arc::new(Sections::default()),
         limits: Limits::default(),

@@ -31,7 +31,7 @@
 //! ];
 //! let agent = Agent {
 //!     provider: Arc::new(Scripted::new(script)),
-//!     tools: tools(Toolset::Lean, &Parts::default()),
+//!     tools: tools(Toolset::Lean, &Parts::of(Toolset::Lean)),
 //!     policy: Arc::new(Gate::new(Mode::DEFAULT, Permissions::Auto)),
 //!     prompt: Arc::new(Sections::default()),
 //!     limits: Limits::default(),

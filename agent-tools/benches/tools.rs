@@ -34,7 +34,7 @@ struct Bench {
 
 impl Bench {
     fn new() -> Self {
-        Self::with(toolset::tools(Toolset::Lean, &Parts::default()))
+        Self::with(toolset::tools(Toolset::Lean, &Parts::of(Toolset::Lean)))
     }
 
     fn with(tools: Tools) -> Self {

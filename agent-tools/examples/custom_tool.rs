@@ -60,7 +60,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let sum = simple("sum", "Adds numbers up.", Mode::NONE, |input: Sum, _cx| async move {
         Ok(input.numbers.iter().sum::<f64>().to_string())
     });
-    let tools = tools(Toolset::Lean, &Parts::default()).with(sum).with(CountLines);
+    let tools = tools(Toolset::Lean, &Parts::of(Toolset::Lean)).with(sum).with(CountLines);
     let cx = ToolContext::new(std::env::current_dir()?, Open);
     for (name, arguments) in [("sum", r#"{"numbers": [1, 2, 39]}"#), ("count_lines", r#"{"path": "Cargo.toml"}"#)] {
         println!("{}", dispatch(&tools, &Call::new("1", name, arguments), &cx).await.text());

@@ -8,7 +8,7 @@ use agent_tools::{Call, ToolContext, dispatch};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let tools = tools(Toolset::Lean, &Parts::default());
+    let tools = tools(Toolset::Lean, &Parts::of(Toolset::Lean));
     // What goes into your request to the model.
     for declaration in tools.declarations() {
         println!("{}: {}", declaration.name, declaration.schema);

@@ -2,12 +2,13 @@
 
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 
 use crate::call::Call;
 use crate::host::{Alone, Host};
+use crate::jobs::Jobs;
 use crate::place::Place;
 use crate::policy::{Mode, Policy};
 
@@ -117,43 +118,5 @@ impl<'a> Permit<'a> {
     /// The ceiling and what this call was let do besides.
     pub fn mode(&self) -> Mode {
         self.mode
-    }
-}
-
-/// Something that outlives the call that started it: a process group, a background task.
-pub trait Job: Send {
-    /// Whether there is still something to end.
-    fn alive(&self) -> bool;
-    /// Ends it, now.
-    fn end(&mut self);
-}
-
-/// What outlives a call. Dropping it ends all of it.
-#[derive(Default)]
-pub struct Jobs {
-    // A lock, because calls that run at the same time add to it; held for a push or a sweep only.
-    held: Mutex<Vec<Box<dyn Job>>>,
-}
-
-impl Jobs {
-    /// Keeps a job until the session ends. Jobs that have ended by themselves are let go.
-    pub fn hold(&self, job: impl Job + 'static) {
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        held.retain(|j| j.alive());
-        held.push(Box::new(job));
-    }
-
-    /// Ends all that is held.
-    pub fn end_all(&self) {
-        let held = std::mem::take(&mut *self.held.lock().unwrap_or_else(PoisonError::into_inner));
-        for mut job in held {
-            job.end();
-        }
-    }
-}
-
-impl Drop for Jobs {
-    fn drop(&mut self) {
-        self.end_all();
     }
 }

@@ -52,9 +52,9 @@ pub trait Host: Send + Sync {
     /// Compacts the conversation.
     ///
     /// # Errors
-    /// Where there is no conversation, or its summary failed.
-    async fn compact(&self, _trigger: &'static str) -> Result<(), ToolError> {
-        Err(ToolError::new("there is no conversation to compact"))
+    /// Its summary failed; the conversation is as it was.
+    async fn compact(&self, _trigger: &'static str) -> Result<Compaction, ToolError> {
+        Ok(Compaction::NotHere)
     }
 
     /// Something that the model is told before its next request.
@@ -78,6 +78,15 @@ pub enum Answer {
     Reject,
 }
 
+/// What became of a wish to compact the conversation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Compaction {
+    /// It is shorter now.
+    Done,
+    /// Nothing here compacts conversations.
+    NotHere,
+}
+
 /// Work for another agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -90,17 +99,44 @@ pub struct SubTask {
     pub fork: bool,
 }
 
+impl SubTask {
+    /// This to do, in a conversation of its own.
+    pub fn new(prompt: impl Into<String>) -> Self {
+        Self { prompt: prompt.into(), description: String::new(), fork: false }
+    }
+}
+
 /// News for the model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Note {
-    /// The text.
+    /// The text that the model reads.
     pub text: String,
+    /// The background command that ended, where that is the news.
+    pub task: Option<TaskEnd>,
 }
 
 impl Note {
     /// News with this text.
     pub fn new(text: impl Into<String>) -> Self {
-        Self { text: text.into() }
+        Self { text: text.into(), task: None }
     }
+
+    /// The news that a background command has ended.
+    pub fn ended(task: TaskEnd) -> Self {
+        let TaskEnd { id, exit_code, output } = &task;
+        let output = if output.is_empty() { String::new() } else { format!("\nOutput: {output}") };
+        Self { text: format!("[bg-bash {id}] exit_code={exit_code}{output}"), task: Some(task) }
+    }
+}
+
+/// How a background command ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaskEnd {
+    /// Its id.
+    pub id: String,
+    /// Its exit status; 128 and the signal's number where a signal killed it, 124 where it ran into its limit.
+    pub exit_code: i32,
+    /// What it printed, cut as results are.
+    pub output: String,
 }

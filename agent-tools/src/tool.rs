@@ -35,7 +35,8 @@ impl Declaration {
     }
 }
 
-/// The schema of a type without what is noise for a model: titles, formats, the schema's own address.
+/// The schema of a type without what is noise for a model: titles, formats, the schema's own address, and null as
+/// another word for "left out".
 fn schema<I: JsonSchema>() -> Value {
     let settings = SchemaSettings::draft2020_12().with(|s| {
         s.inline_subschemas = true;
@@ -44,10 +45,24 @@ fn schema<I: JsonSchema>() -> Value {
     let quiet = |schema: &mut Schema| {
         schema.remove("title");
         schema.remove("format");
+        without_null(schema);
     };
     let mut schema = settings.with_transform(RecursiveTransform(quiet)).into_generator().into_root_schema_for::<I>();
     schema.remove("description");
     schema.to_value()
+}
+
+fn without_null(schema: &mut Schema) {
+    if let Some(Value::Array(types)) = schema.get_mut("type") {
+        types.retain(|kind| kind != "null");
+        if let [only] = &types[..] {
+            let only = only.clone();
+            schema.insert("type".into(), only);
+        }
+    }
+    if let Some(Value::Array(values)) = schema.get_mut("enum") {
+        values.retain(|value| !value.is_null());
+    }
 }
 
 /// A tool. Three steps, so that people are asked about what will happen and about nothing that would fail:

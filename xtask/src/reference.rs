@@ -80,7 +80,7 @@ fn code(text: &str) -> String {
 fn declarations() -> Outcome<Vec<Declaration>> {
     let skills = tempfile::tempdir()?;
     fs::write(skills.path().join("example.md"), "An example.\n")?;
-    let mut parts = Parts::default();
+    let mut parts = Parts::of(Toolset::Lean);
     parts.skills = Arc::new(Catalogue::discover(&[skills.path()]));
     Ok(tools(Toolset::Lean, &parts).declarations().cloned().collect())
 }

@@ -56,7 +56,7 @@ impl Script {
             permissions: Permissions::Allow,
             mode: Mode::DEFAULT,
             limits: Limits::default(),
-            parts: Parts::default(),
+            parts: Parts::of(Toolset::Lean),
         };
         script.parts.timeout = Duration::from_secs(2);
         for line in text.lines().filter(|l| !l.is_empty() && !l.starts_with('#')) {

@@ -8,8 +8,10 @@ use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
+use super::background;
 use super::group::Sessions;
-use super::process::{Bounds, End, NotRun, Order, Ran};
+use super::printed::Printed;
+use super::process::{End, NotRun, Order, Ran, Run};
 use crate::call::{CallKind, Outline};
 use crate::context::{Permit, ToolContext};
 use crate::error::ToolError;
@@ -20,11 +22,22 @@ use crate::tool::{Declaration, Prepared, Tool};
 
 /// What one toolset calls the shell: its arguments and its wording.
 pub trait Dialect: DeserializeOwned + JsonSchema + Send + Sync + 'static {
+    /// Whether the whole of an output that is cut is kept in a file of the session.
+    const KEEPS_WHOLE: bool = false;
+
     /// Name, description and arguments.
     fn declaration() -> Declaration;
 
     /// The command.
     fn command(&self) -> &str;
+
+    /// What is to be done; `usual` is how long a command may run where the call does not say.
+    ///
+    /// # Errors
+    /// Arguments that mean nothing.
+    fn wish(&self, usual: Duration) -> Result<Wish<'_>, ToolError> {
+        Ok(Wish::Run { limit: usual, background: false })
+    }
 
     /// The last line for a command that ran to its end; none where all went well.
     fn ended(status: ExitStatus) -> Option<String>;
@@ -35,8 +48,31 @@ pub trait Dialect: DeserializeOwned + JsonSchema + Send + Sync + 'static {
     /// The last line for a command that was stopped by a person.
     fn cancelled() -> String;
 
+    /// The text of a command that was stopped.
+    fn stopped(text: String) -> String {
+        text
+    }
+
     /// The whole text for a command that could not be run.
     fn not_run(reason: &str) -> String;
+}
+
+/// What a call of the shell is to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wish<'a> {
+    /// Run the command.
+    Run {
+        /// For so long at most; [`Duration::MAX`] for as long as it likes.
+        limit: Duration,
+        /// Answer at once, and tell of its end later.
+        background: bool,
+    },
+    /// List the background commands.
+    List,
+    /// Show what this background command has printed.
+    Output(&'a str),
+    /// Stop this background command.
+    Stop(&'a str),
 }
 
 /// Runs a command with `bash -c` in the session's working directory.
@@ -45,7 +81,8 @@ pub trait Dialect: DeserializeOwned + JsonSchema + Send + Sync + 'static {
 /// the shell ends; what that left running goes on until the session ends. At the limit, and when the host says so, the
 /// shell and all that it started are ended.
 pub struct Bash<D> {
-    bounds: Bounds,
+    cut: Cut,
+    limit: Duration,
     sessions: Sessions,
     dialect: PhantomData<fn() -> D>,
 }
@@ -53,53 +90,100 @@ pub struct Bash<D> {
 impl<D: Dialect> Bash<D> {
     /// A shell whose output is cut like this and whose commands may run for `limit`.
     pub fn new(cut: Cut, limit: Duration) -> Self {
-        Self { bounds: Bounds { cut, limit }, sessions: Sessions::default(), dialect: PhantomData }
+        Self { cut, limit, sessions: Sessions::default(), dialect: PhantomData }
     }
 
-    fn output(&self, ran: Ran) -> ToolOutput {
-        let mut text = self.bounds.cut.told(ran.output);
-        if let Some(line) = self.last_line(ran.end) {
-            append_line(&mut text, &line);
-        }
-        let status = match ran.end {
-            End::Exited(_) => Status::Ok,
-            End::TimedOut | End::Cancelled => Status::Failed,
-        };
-        ToolOutput::new(status, text).with(Details::Shell(exit(ran.end, ran.elapsed)))
+    fn printed(&self, permit: &Permit<'_>, cx: &ToolContext) -> Printed {
+        if D::KEEPS_WHOLE { Printed::beside_file(self.cut, permit.call(), &cx.place) } else { Printed::new(self.cut) }
     }
+}
 
-    fn last_line(&self, end: End) -> Option<String> {
-        match end {
-            End::Exited(status) => D::ended(status),
-            End::TimedOut => Some(D::timed_out(self.bounds.limit)),
-            End::Cancelled => Some(D::cancelled()),
-        }
-    }
+/// What a call is to do, and can.
+pub enum Work {
+    /// Run this.
+    Run {
+        /// The command.
+        order: Order,
+        /// For so long at most.
+        limit: Duration,
+    },
+    /// Start this, and answer at once.
+    Start {
+        /// The command.
+        order: Order,
+        /// For so long at most.
+        limit: Duration,
+    },
+    /// Answer with this.
+    Tell(String),
+    /// Stop this background command.
+    Stop(String),
 }
 
 #[async_trait]
 impl<D: Dialect> Tool for Bash<D> {
     type Input = D;
-    type Work = Order;
+    type Work = Work;
 
     fn declaration(&self) -> Declaration {
         D::declaration()
     }
 
     fn outline(&self, input: &D, cx: &ToolContext) -> Outline {
-        let command = input.command();
-        Outline::new(CallKind::Command, command).needing(shell::judge(command, &cx.place))
+        match input.wish(self.limit) {
+            Ok(Wish::Run { .. }) => {
+                let command = input.command();
+                Outline::new(CallKind::Command, command).needing(shell::judge(command, &cx.place))
+            }
+            Ok(Wish::List) => Outline::new(CallKind::Other, "background commands"),
+            Ok(Wish::Output(id)) => Outline::new(CallKind::Other, format!("output of {id}")),
+            Ok(Wish::Stop(id)) => Outline::new(CallKind::Other, format!("stop {id}")),
+            Err(_) => Outline::new(CallKind::Other, input.command()),
+        }
     }
 
-    async fn prepare(&self, input: D, cx: &ToolContext) -> Result<Prepared<Order>, ToolError> {
-        Order::new(input.command(), &cx.place).map(Prepared::new).map_err(failure::<D>)
+    async fn prepare(&self, input: D, cx: &ToolContext) -> Result<Prepared<Work>, ToolError> {
+        let order = || Order::new(input.command(), &cx.place).map_err(failure::<D>);
+        let work = match input.wish(self.limit)? {
+            Wish::Run { limit, background: false } => Work::Run { order: order()?, limit },
+            Wish::Run { limit, background: true } => Work::Start { order: order()?, limit },
+            Wish::List => Work::Tell(background::listed(&cx.jobs)),
+            Wish::Output(id) => Work::Tell(background::output(id, &cx.jobs)?),
+            Wish::Stop(id) => Work::Stop(background::find(id, &cx.jobs)?.id().to_owned()),
+        };
+        Ok(Prepared::new(work))
     }
 
-    async fn run(&self, order: Order, permit: &Permit<'_>, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
-        let mark = self.sessions.mark(&cx.jobs);
-        let ran = order.run(self.bounds, mark, permit, cx).await.map_err(failure::<D>)?;
-        Ok(self.output(ran))
+    async fn run(&self, work: Work, permit: &Permit<'_>, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
+        match work {
+            Work::Run { order, limit } => {
+                let printed = self.printed(permit, cx);
+                let run = Run { limit, mark: self.sessions.mark(&cx.jobs), printed: &printed };
+                let ran = order.run(run, permit, cx).await.map_err(failure::<D>)?;
+                Ok(output::<D>(printed.told(), limit, ran))
+            }
+            Work::Start { order, limit } => {
+                let mark = self.sessions.mark(&cx.jobs);
+                let id = background::start(order, limit, mark, self.printed(permit, cx), permit, cx);
+                Ok(ToolOutput::ok(format!("Async task started: task_id={id}")))
+            }
+            Work::Tell(text) => Ok(ToolOutput::ok(text)),
+            Work::Stop(id) => background::stop(&id, cx).await.map(ToolOutput::ok),
+        }
     }
+}
+
+fn output<D: Dialect>(mut text: String, limit: Duration, ran: Ran) -> ToolOutput {
+    let (line, status) = match ran.end {
+        End::Exited(status) => (D::ended(status), Status::Ok),
+        End::TimedOut => (Some(D::timed_out(limit)), Status::Failed),
+        End::Cancelled => (Some(D::cancelled()), Status::Failed),
+    };
+    if let Some(line) = line {
+        append_line(&mut text, &line);
+    }
+    let text = if status == Status::Failed { D::stopped(text) } else { text };
+    ToolOutput::new(status, text).with(Details::Shell(exit(ran.end, ran.elapsed)))
 }
 
 fn failure<D: Dialect>(reason: NotRun) -> ToolError {

@@ -54,11 +54,26 @@ pub trait Dialect: DeserializeOwned + JsonSchema + Send + Sync + 'static {
         false
     }
 
+    /// Whether each old text is replaced wherever it is, not in the one place where it must be.
+    fn everywhere(&self) -> bool {
+        false
+    }
+
     /// There is no such file.
     fn missing(path: &str) -> String;
 
     /// What an edit is called in an answer.
     fn label(edit: usize) -> String;
+
+    /// The old text of an edit is empty.
+    fn empty(edit: usize) -> String {
+        format!("{}: the old text is empty; give the text that is to be replaced.", Self::label(edit))
+    }
+
+    /// What to do about an old text that is in more than one place.
+    fn ambiguous_hint() -> &'static str {
+        "Add neighbouring text so that it occurs once."
+    }
 
     /// The old text of an edit is nowhere in the file. What is near it follows.
     fn not_found(path: &str, edit: usize) -> String;
@@ -117,6 +132,13 @@ pub enum Problem {
         /// The lines of the first of them.
         lines: Vec<u64>,
     },
+    /// The text would become too long.
+    Grows {
+        /// The edit.
+        edit: usize,
+        /// How many bytes it would have.
+        bytes: u128,
+    },
     /// The old text is that of an earlier edit.
     Repeats {
         /// The edit.
@@ -153,6 +175,32 @@ pub fn replace(text: &[u8], edits: &[(&[u8], &[u8])]) -> Result<Vec<u8>, Vec<Pro
     spans.sort_unstable_by_key(|span| (span.start, span.end));
     problems.extend(overlaps(text, &spans));
     if problems.is_empty() { Ok(spliced(text, edits, &spans)) } else { Err(problems) }
+}
+
+/// Replaces one old text by the new one wherever it is, from the start on.
+///
+/// # Errors
+/// The old text is empty, or nowhere; the new text would be longer than what is edited at all (128 MiB).
+pub fn replace_everywhere(text: &[u8], old: &[u8], new: &[u8]) -> Result<Vec<u8>, Problem> {
+    if old.is_empty() {
+        return Err(Problem::Empty { edit: 0 });
+    }
+    let count = memmem::find_iter(text, old).count() as u128;
+    let bytes = (text.len() as u128 + count * new.len() as u128).saturating_sub(count * old.len() as u128);
+    if bytes > u128::from(target::MOST) && new.len() > old.len() {
+        return Err(Problem::Grows { edit: 0, bytes });
+    }
+    let (mut edited, mut at) = (Vec::with_capacity(text.len()), 0);
+    for place in memmem::find_iter(text, old) {
+        edited.extend_from_slice(&text[at..place]);
+        edited.extend_from_slice(new);
+        at = place + old.len();
+    }
+    if at == 0 {
+        return Err(Problem::NotFound { edit: 0 });
+    }
+    edited.extend_from_slice(&text[at..]);
+    Ok(edited)
 }
 
 /// Where an old text is.
@@ -287,7 +335,11 @@ fn plan<D: Dialect>(
     let edits = as_in_file(&text, encoding, input.edits());
     let pairs: Vec<(&[u8], &[u8])> = edits.iter().map(|(old, new)| (old.as_bytes(), new.as_bytes())).collect();
     too_long::<D>(&pairs)?;
-    let edited = replace(&text, &pairs).map_err(|problems| refusal::<D>(name, &text, &edits, &problems))?;
+    let edited = match pairs[..] {
+        [(old, new)] if input.everywhere() => replace_everywhere(&text, old, new).map_err(|problem| vec![problem]),
+        _ => replace(&text, &pairs),
+    };
+    let edited = edited.map_err(|problems| refusal::<D>(name, &text, &edits, &problems))?;
     if edited == *text {
         return Ok(Planned::nothing(D::unchanged(name)));
     }
@@ -369,15 +421,19 @@ fn words<D: Dialect>(problem: &Problem) -> String {
     let label = |edit: &usize| D::label(*edit);
     match problem {
         Problem::Nothing => "there are no edits; at least one edit is needed.".into(),
-        Problem::Empty { edit } => {
-            format!("{}: the old text is empty; give the text that is to be replaced.", label(edit))
-        }
+        Problem::Empty { edit } => D::empty(*edit),
         Problem::NotFound { edit } => format!("{}: the old text was not found.", label(edit)),
         Problem::Ambiguous { edit, count, lines } => format!(
-            "{}: the old text is ambiguous: it occurs {} times, on {}. Add neighbouring text so that it occurs once.",
+            "{}: the old text is ambiguous: it occurs {} times, on {}. {}",
             label(edit),
             if *count < COUNTED { count.to_string() } else { format!("at least {COUNTED}") },
             on_lines(lines, *count),
+            D::ambiguous_hint(),
+        ),
+        Problem::Grows { edit, bytes } => format!(
+            "{}: the file would have {bytes} bytes afterwards, more than {} MiB; nothing was written.",
+            label(edit),
+            target::MOST >> 20
         ),
         Problem::Repeats { edit, first } => {
             format!("{}: repeats the old text of {}; give each old text once.", label(edit), label(first))
@@ -445,6 +501,13 @@ mod tests {
         }
 
         #[test]
+        fn every_place_is_replaced_as_the_standard_library_does(text in "[ab\\n]{0,14}", old in "[ab]{1,3}", new in "[abc]{0,3}") {
+            let found = replace_everywhere(text.as_bytes(), old.as_bytes(), new.as_bytes());
+            let expect = text.contains(&old).then(|| text.replace(&old, &new).into_bytes());
+            prop_assert_eq!(found.ok(), expect);
+        }
+
+        #[test]
         fn order_makes_no_difference_and_the_rest_stays(
             lines in prop::collection::vec("[a-z]{0,3}", 3..10),
             chosen in subsequence((0_usize..10).collect::<Vec<_>>(), 1..4),
@@ -493,6 +556,12 @@ mod tests {
             &[("abcdef", ""), ("b", "c"), ("d", "e")],
             &[Problem::Overlaps { edit: 1, other: 0, line: 1 }, Problem::Overlaps { edit: 2, other: 0, line: 1 }],
         );
+    }
+
+    #[test]
+    fn a_text_that_would_grow_without_measure_is_left_alone() {
+        let (text, new) = (vec![b'a'; 1 << 12], vec![b'b'; 1 << 20]);
+        assert_eq!(replace_everywhere(&text, b"a", &new), Err(Problem::Grows { edit: 0, bytes: 1 << 32 }));
     }
 
     #[test]

@@ -14,7 +14,7 @@ use rustix::process::{
 use tokio::process::Child;
 use tokio::task::JoinHandle;
 
-use crate::context::{Job, Jobs};
+use crate::jobs::{Job, Jobs};
 
 /// The variable that carries the mark.
 pub(super) const VARIABLE: &str = "AGENT_CALL";

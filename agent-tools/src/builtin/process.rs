@@ -15,12 +15,12 @@ use tokio::process::{Child, Command};
 use tokio::time::{sleep, timeout};
 
 use super::group::{Group, Leftover};
+use super::printed::Printed;
 use super::reading::{Reading, drain};
 use super::variables::{lookup, variables};
 use crate::context::{Permit, ToolContext};
 use crate::place::Place;
 use crate::policy::Rights;
-use crate::text::Cut;
 
 /// How long a command may take to end itself after it was told to.
 const TERM_GRACE: Duration = Duration::from_millis(300);
@@ -38,18 +38,19 @@ pub struct Order {
     bash: PathBuf,
 }
 
-/// How much is kept of a command's output, and how long it may run.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Bounds {
-    pub(super) cut: Cut,
+/// What a run needs besides the order.
+pub(super) struct Run<'r> {
+    /// How long it may take; [`Duration::MAX`] for as long as it likes.
     pub(super) limit: Duration,
+    /// Told apart by this, whatever groups it makes.
+    pub(super) mark: String,
+    /// Takes what it prints.
+    pub(super) printed: &'r Printed,
 }
 
 /// What a command came to.
 pub(super) struct Ran {
     pub(super) end: End,
-    /// What it printed, at least as much as the cut lets through.
-    pub(super) output: String,
     pub(super) elapsed: Duration,
 }
 
@@ -104,23 +105,22 @@ impl Order {
         Ok(Self { command: command.to_owned(), bash })
     }
 
+    /// The command.
+    pub(super) fn command(&self) -> &str {
+        &self.command
+    }
+
     /// Runs it to its end, or until it has to stop. If this is dropped before, all that was started is killed.
-    pub(super) async fn run(
-        &self,
-        bounds: Bounds,
-        mark: String,
-        permit: &Permit<'_>,
-        cx: &ToolContext,
-    ) -> Result<Ran, NotRun> {
+    pub(super) async fn run(&self, run: Run<'_>, permit: &Permit<'_>, cx: &ToolContext) -> Result<Ran, NotRun> {
         let begun = Instant::now();
-        let (mut shell, pipe) = self.start(mark, permit, &cx.place)?;
-        let mut reading = Reading::new(pipe, bounds.cut, permit.call(), &*cx.host)?;
-        let end = reading.beside(shell.end(bounds.limit, cx)).await?;
+        let (mut shell, pipe) = self.start(run.mark, permit, &cx.place)?;
+        let mut reading = Reading::new(pipe, run.printed, permit.call(), &*cx.host)?;
+        let end = reading.beside(shell.end(run.limit, cx)).await?;
         if !matches!(end, End::Exited(_)) {
             reading.beside(shell.stop()).await;
         }
         reading.rest().await;
-        let (output, held_open) = reading.finish();
+        let held_open = reading.finish();
         let left = Leftover {
             group: shell.release(),
             // A task, because it goes on while the model does other things; it ends with its pipe or its job.
@@ -129,7 +129,7 @@ impl Order {
         if left.draining.is_some() || left.group.has_members() {
             cx.jobs.hold(left);
         }
-        Ok(Ran { end, output, elapsed: begun.elapsed() })
+        Ok(Ran { end, elapsed: begun.elapsed() })
     }
 
     fn start(&self, mark: String, permit: &Permit<'_>, place: &Place) -> Result<(Shell, PipeReader), NotRun> {

@@ -14,7 +14,7 @@ use crate::call::Outline;
 use crate::context::{Opened, Permit, ToolContext};
 use crate::error::ToolError;
 use crate::output::ToolOutput;
-use crate::text::{Cut, Kept, append_line};
+use crate::text::{Cut, Kept};
 use crate::tool::{Declaration, Prepared, Tool};
 
 /// How much is read at a time: fits the processor's cache, so that counting is not slower than copying.
@@ -59,6 +59,11 @@ pub trait Dialect: DeserializeOwned + JsonSchema + Send + Sync + 'static {
 
     /// How to read on after a cut, at this line.
     fn further(line: u64) -> String;
+
+    /// A cut went through the first line.
+    fn alone(line: u64) -> String {
+        format!("Line {line} alone is longer than that.")
+    }
 }
 
 /// The range that `start` and `end` mean, both counted from 1 and shown; 0 leaves that side open.
@@ -79,6 +84,21 @@ pub fn between(start: i64, end: i64) -> Result<RangeInclusive<u64>, ToolError> {
         }
         last => Ok(first..=last),
     }
+}
+
+/// The range that a first line, counted from 1, and a number of lines mean; a first line of 0 is the first one, and 0
+/// lines are all that follow.
+///
+/// # Errors
+/// Negative numbers.
+pub fn counted_from(offset: i64, limit: i64) -> Result<RangeInclusive<u64>, ToolError> {
+    let number = |name: &str, value: i64, zero: &str| {
+        u64::try_from(value).map_err(|e| {
+            ToolError::new(format!("{name} is {value}; it is counted from 1, and 0 means {zero}")).because(e)
+        })
+    };
+    let (first, count) = (number("offset", offset, "from the start")?.max(1), number("limit", limit, "to the end")?);
+    Ok(first..=if count == 0 { u64::MAX } else { first.saturating_add(count - 1) })
 }
 
 /// Reads part of a file, as dialect `D` has it. Holds no more of it than is shown, however large it is.
@@ -130,19 +150,18 @@ impl<D: Dialect> Tool for Read<D> {
         let Work { input, lines, opened } = work;
         let wanted = Lines { first: *lines.start(), last: *lines.end(), numbered: input.numbered(), cut: self.cut };
         let found = away(move |waiting| wanted.of(opened, waiting)).await.and_then(|found| found);
-        told::<D>(input.path(), found).map(ToolOutput::ok)
+        told::<D>(input.path(), *lines.start(), found).map(ToolOutput::ok)
     }
 }
 
 /// The answer to the model.
-fn told<D: Dialect>(path: &str, found: io::Result<Found>) -> Result<String, ToolError> {
+fn told<D: Dialect>(path: &str, first: u64, found: io::Result<Found>) -> Result<String, ToolError> {
     match found {
-        Ok(Found::All(text)) => Ok(text),
-        Ok(Found::Cut { mut text, line, first, marker }) => {
-            let hint = if line == first { format!("Line {line} alone is longer than that.") } else { D::further(line) };
-            append_line(&mut text, &format!("{marker} {hint}"));
-            Ok(text)
-        }
+        Ok(Found::Kept(kept)) => Ok(kept.told_with(|head| {
+            // It was cut within this line.
+            let line = first + head.matches('\n').count() as u64;
+            if line == first { D::alone(line) } else { D::further(line) }
+        })),
         Ok(Found::Ended { lines }) => D::past_end(path, lines),
         Ok(Found::Binary) => Err(ToolError::new(D::binary(path))),
         Err(e) => Err(target::cannot("read", path, e)),
@@ -159,12 +178,10 @@ struct Lines {
 }
 
 /// What was found in it.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 enum Found {
-    /// All that was asked for.
-    All(String),
-    /// The text as far as the cut leaves it; it was cut within this line.
-    Cut { text: String, line: u64, first: u64, marker: String },
+    /// What was asked for, as far as the cut can show it.
+    Kept(Kept),
     /// It ends before the first line.
     Ended { lines: u64 },
     /// It is no text.
@@ -172,6 +189,11 @@ enum Found {
 }
 
 impl Lines {
+    /// All that comes is wanted, as it is.
+    fn is_open(&self) -> bool {
+        self.last == u64::MAX && !self.numbered
+    }
+
     fn of(self, opened: Opened, wanted: &Wanted) -> io::Result<Found> {
         let mut reader = opened.reader;
         let mut start = Vec::with_capacity(encoding::SNIFF);
@@ -218,7 +240,7 @@ impl Scan {
             if self.ended || self.kept.is_full() {
                 return false;
             }
-            rest = self.keep_line(rest);
+            rest = if self.wanted.is_open() { self.keep_all(rest) } else { self.keep_line(rest) };
         }
         true
     }
@@ -236,6 +258,14 @@ impl Scan {
         self.open = false;
         let nth = usize::try_from(missing - 1).unwrap_or(usize::MAX);
         memchr::memchr_iter(b'\n', piece).nth(nth).map_or(&[], |at| &piece[at + 1..])
+    }
+
+    /// Keeps all of it.
+    fn keep_all<'b>(&mut self, piece: &'b [u8]) -> &'b [u8] {
+        self.kept.push(piece);
+        self.line += memchr::memchr_iter(b'\n', piece).count() as u64;
+        self.open = piece.last() != Some(&b'\n');
+        &[]
     }
 
     /// Keeps what there is of one line, and gives what follows.
@@ -264,13 +294,7 @@ impl Scan {
         if at_end && self.ended {
             self.kept.push(b"\n");
         }
-        let Lines { first, cut, .. } = self.wanted;
-        let (text, was_cut) = self.kept.finish();
-        if !was_cut {
-            return Found::All(text);
-        }
-        let line = first + text.matches('\n').count() as u64;
-        Found::Cut { text, line, first, marker: cut.marker() }
+        Found::Kept(self.kept)
     }
 }
 
@@ -279,15 +303,17 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Reads from a reader that gives so many bytes at a time.
-    fn read(text: &[u8], first: u64, last: u64, numbered: bool, limit: usize, step: usize) -> Found {
-        let mut scan = Scan {
-            wanted: Lines { first, last, numbered, cut: Cut::HeadChars(limit) },
-            kept: Cut::HeadChars(limit).keep(),
-            line: 1,
-            open: false,
-            ended: false,
-        };
+    /// Reads from a reader that gives so many bytes at a time: the text as it is told, or how many lines there are.
+    fn read(text: &[u8], first: u64, last: u64, numbered: bool, cut: Cut, step: usize) -> Result<String, u64> {
+        match scan(text, Lines { first, last, numbered, cut }, step) {
+            Found::Kept(kept) => Ok(kept.told_with(|head| format!("+{}", head.matches('\n').count()))),
+            Found::Ended { lines } => Err(lines),
+            Found::Binary => unreachable!("a scan does not judge what it reads"),
+        }
+    }
+
+    fn scan(text: &[u8], wanted: Lines, step: usize) -> Found {
+        let mut scan = Scan { wanted, kept: wanted.cut.keep(), line: 1, open: false, ended: false };
         for piece in text.chunks(step) {
             if !scan.feed(piece) {
                 return scan.finish(false);
@@ -327,24 +353,17 @@ mod tests {
             step in 1_usize..8,
         ) {
             let last = if open { u64::MAX } else { first + more };
-            let expect = match model(&text, first, last, numbered) {
-                Ok(text) => Found::All(text),
-                Err(lines) => Found::Ended { lines },
-            };
-            prop_assert_eq!(read(text.as_bytes(), first, last, numbered, 1000, step), expect);
+            let found = read(text.as_bytes(), first, last, numbered, Cut::HeadChars(1000), step);
+            prop_assert_eq!(found, model(&text, first, last, numbered));
         }
 
         #[test]
-        fn a_cut_keeps_the_first_characters_and_names_the_line(text in "[aé\\n]{0,24}", limit in 0_usize..12, step in 1_usize..8) {
-            let chars: Vec<char> = text.chars().collect();
-            let expect = if chars.len() <= limit {
-                Found::All(text.clone())
-            } else {
-                let text: String = chars[..limit].iter().collect();
-                let line = 1 + text.matches('\n').count() as u64;
-                Found::Cut { text, line, first: 1, marker: Cut::HeadChars(limit).marker() }
-            };
-            prop_assert_eq!(read(text.as_bytes(), 1, u64::MAX, false, limit, step), expect);
+        fn a_cut_is_that_of_the_whole(
+            text in "[aé\\n]{0,60}", limit in 0_usize..40, both in any::<bool>(), step in 1_usize..8,
+        ) {
+            let cut = if both { Cut::HeadTailBytes(limit) } else { Cut::HeadChars(limit) };
+            let expect = cut.told_with(text.clone(), |head| format!("+{}", head.matches('\n').count()));
+            prop_assert_eq!(read(text.as_bytes(), 1, u64::MAX, false, cut, step), Ok(expect));
         }
     }
 

@@ -10,9 +10,9 @@ use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe::Receiver;
 use tokio::time::{Instant, sleep_until, timeout};
 
+use super::printed::Printed;
 use crate::call::Call;
 use crate::host::Host;
-use crate::text::Cut;
 
 /// How much is read at once.
 const CHUNK: usize = 64 * 1024;
@@ -31,21 +31,20 @@ pub(super) struct Reading<'a> {
     pipe: Receiver,
     open: bool,
     chunk: Vec<u8>,
-    kept: Kept,
+    printed: &'a Printed,
     tail: Tail,
     call: &'a Call,
     host: &'a dyn Host,
 }
 
 impl<'a> Reading<'a> {
-    /// Reads from this pipe what `cut` needs, and tells the host of it.
-    pub(super) fn new(pipe: PipeReader, cut: Cut, call: &'a Call, host: &'a dyn Host) -> io::Result<Self> {
+    /// Reads from this pipe, keeps what is to be shown, and tells the host of it.
+    pub(super) fn new(pipe: PipeReader, printed: &'a Printed, call: &'a Call, host: &'a dyn Host) -> io::Result<Self> {
         // A pipe of the usual size does as well, more slowly.
         #[cfg(target_os = "linux")]
         let _ = rustix::pipe::fcntl_setpipe_size(&pipe, AHEAD);
         let pipe = Receiver::from_owned_fd(OwnedFd::from(pipe))?;
-        let (chunk, kept, tail) = (vec![0; CHUNK], Kept::for_cut(cut), Tail::default());
-        Ok(Self { pipe, open: true, chunk, kept, tail, call, host })
+        Ok(Self { pipe, open: true, chunk: vec![0; CHUNK], printed, tail: Tail::default(), call, host })
     }
 
     /// Reads until this is done.
@@ -78,7 +77,7 @@ impl<'a> Reading<'a> {
             biased;
             read = self.pipe.read(&mut self.chunk), if self.open => match read {
                 Ok(count) if count > 0 => {
-                    self.kept.take(&self.chunk[..count]);
+                    self.printed.push(&self.chunk[..count]);
                     self.tail.take(&self.chunk[..count]);
                     if self.tail.is_due() {
                         self.tail.tell(self.call, self.host);
@@ -90,9 +89,9 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// The text that was kept, and the pipe if somebody still holds its other end.
-    pub(super) fn finish(self) -> (String, Option<Receiver>) {
-        (self.kept.text(), self.open.then_some(self.pipe))
+    /// The pipe, if somebody still holds its other end.
+    pub(super) fn finish(self) -> Option<Receiver> {
+        self.open.then_some(self.pipe)
     }
 }
 
@@ -100,32 +99,6 @@ impl<'a> Reading<'a> {
 pub(super) async fn drain(mut pipe: Receiver) {
     let mut chunk = vec![0; CHUNK / 4];
     while pipe.read(&mut chunk).await.is_ok_and(|count| count > 0) {}
-}
-
-/// What is kept of an output: what a cut needs, however much comes.
-struct Kept {
-    bytes: Vec<u8>,
-    room: usize,
-}
-
-impl Kept {
-    /// Room for all that this cut lets through and a character more, which shows that there was more.
-    fn for_cut(cut: Cut) -> Self {
-        let room = match cut {
-            Cut::HeadChars(limit) => limit.saturating_add(1).saturating_mul(char::MAX_LEN_UTF8),
-        };
-        Self { bytes: Vec::new(), room }
-    }
-
-    fn take(&mut self, chunk: &[u8]) {
-        let fits = chunk.len().min(self.room - self.bytes.len());
-        self.bytes.extend_from_slice(&chunk[..fits]);
-    }
-
-    /// As text; what is no UTF-8 becomes U+FFFD. A character that the room's end split lies beyond the cut.
-    fn text(self) -> String {
-        String::from_utf8(self.bytes).unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned())
-    }
 }
 
 /// The last of what was printed, for screens.
@@ -173,17 +146,6 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Whatever comes, in whatever pieces, the cut text is that of the whole output.
-        #[test]
-        fn what_is_kept_cuts_like_the_whole(pieces in prop::collection::vec(piece(), 0..12), limit in 0usize..40) {
-            let cut = Cut::HeadChars(limit);
-            let mut kept = Kept::for_cut(cut);
-            pieces.iter().for_each(|piece| kept.take(piece));
-            prop_assert!(kept.bytes.len() <= 4 * (limit + 1));
-            let whole = String::from_utf8_lossy(&pieces.concat()).into_owned();
-            prop_assert_eq!(cut.told(kept.text()), cut.told(whole));
-        }
-
         #[test]
         fn the_tail_is_the_last_of_it(pieces in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..3000), 0..6)) {
             let mut tail = Tail::default();
@@ -191,13 +153,5 @@ mod tests {
             let whole = pieces.concat();
             prop_assert_eq!(&tail.bytes[..], &whole[whole.len().saturating_sub(TAIL)..]);
         }
-    }
-
-    fn piece() -> impl Strategy<Value = Vec<u8>> {
-        prop_oneof![
-            "[a-zé日🛠\n]{0,12}".prop_map(String::into_bytes),
-            prop::collection::vec(any::<u8>(), 0..8),
-            Just(vec![0xE6, 0x97]),
-        ]
     }
 }

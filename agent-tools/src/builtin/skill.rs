@@ -17,6 +17,9 @@ use crate::output::ToolOutput;
 use crate::text::Cut;
 use crate::tool::{Declaration, Prepared, Tool};
 
+/// The most of a skill's file that is read, in bytes.
+const LONGEST: u64 = 1 << 20;
+
 /// What one toolset calls it.
 pub trait Dialect: DeserializeOwned + JsonSchema + Send + Sync + 'static {
     /// What the model is told; the catalogue may be part of it.
@@ -36,6 +39,12 @@ pub trait Dialect: DeserializeOwned + JsonSchema + Send + Sync + 'static {
 pub fn with_catalogue(description: &str, skills: &Catalogue) -> String {
     let lines = skills.iter().map(|skill| format!("\n  {} — {}", skill.name, skill.description));
     std::iter::once(description.trim_end().to_owned()).chain(lines).collect()
+}
+
+/// A skill's text with its directory put in where it names it: `${SKILL_DIR}`, `${BASH_AGENT_SKILL_DIR}`.
+pub fn placed(skill: &Found, text: &str) -> String {
+    let base = skill.base.to_string_lossy();
+    text.replace("${SKILL_DIR}", &base).replace("${BASH_AGENT_SKILL_DIR}", &base)
 }
 
 /// Loads a skill, as dialect `D` has it. Only what is in the catalogue can be read: a name is never used as a path.
@@ -79,9 +88,8 @@ impl<D: Dialect> Tool for Skill<D> {
     }
 
     async fn run(&self, skill: Found, _permit: &Permit<'_>, _cx: &ToolContext) -> Result<ToolOutput, ToolError> {
-        let most = self.cut.enough() as u64;
         let (name, cut) = (skill.name.clone(), self.cut);
-        let text = away(move |_| skill.load(most).map(|text| D::loaded(&skill, text))).await.and_then(|text| text);
+        let text = away(move |_| skill.load(LONGEST).map(|text| D::loaded(&skill, text))).await.and_then(|text| text);
         text.map(|text| ToolOutput::ok(cut.told(text))).map_err(|e| target::cannot("read skill", &name, e))
     }
 }

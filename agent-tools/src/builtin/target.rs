@@ -13,7 +13,7 @@ use crate::place::Place;
 use crate::policy::{Rights, zone};
 
 /// The largest file that is changed: it is held in memory several times over (before, after, and both as text).
-const MOST: u64 = 128 << 20;
+pub(super) const MOST: u64 = 128 << 20;
 
 /// The outline of a call that reads a file.
 pub(super) fn reads(path: &str, line: Option<u64>, place: &Place) -> Outline {

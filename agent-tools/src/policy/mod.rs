@@ -10,6 +10,7 @@ pub mod shell;
 pub mod zone;
 
 use std::fmt;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::{Mutex, PoisonError};
 
@@ -33,8 +34,8 @@ pub trait Policy: Send + Sync {
         self.ceiling().union(call.needs.mode)
     }
 
-    /// Told between calls whether a plan draft is open.
-    fn planning(&self, _draft_open: bool) {}
+    /// Told between calls whether a plan draft is open, and in which directory: that of the session.
+    fn planning(&self, _draft_in: Option<&Path>) {}
 }
 
 /// What a policy says of a call.
@@ -124,25 +125,25 @@ pub struct Gate {
 }
 
 /// What a [`Gate`] goes by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rules {
     /// The rights that need no asking.
     pub ceiling: Mode,
     /// How much is asked.
     pub permissions: Permissions,
-    /// A plan draft is open: only reading.
-    pub planning: bool,
+    /// A plan draft is open in this directory: only reading runs, and changes there.
+    pub planning: Option<PathBuf>,
 }
 
 impl Gate {
     /// A gate with this ceiling.
     pub fn new(ceiling: Mode, permissions: Permissions) -> Self {
-        Self { rules: Mutex::new(Rules { ceiling, permissions, planning: false }) }
+        Self { rules: Mutex::new(Rules { ceiling, permissions, planning: None }) }
     }
 
     /// The rules in force.
     pub fn rules(&self) -> Rules {
-        *self.rules.lock().unwrap_or_else(PoisonError::into_inner)
+        self.rules.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Changes the rules, from the next call on.
@@ -161,8 +162,12 @@ impl Policy for Gate {
         if rules.permissions == Permissions::Allow { Mode::ALL } else { rules.ceiling }
     }
 
-    fn planning(&self, draft_open: bool) {
-        self.set(|rules| rules.planning = draft_open);
+    fn planning(&self, draft_in: Option<&Path>) {
+        self.set(|rules| {
+            if rules.planning.as_deref() != draft_in {
+                rules.planning = draft_in.map(Path::to_owned);
+            }
+        });
     }
 }
 
@@ -170,7 +175,7 @@ impl Rules {
     /// The table of the permission page, as one function.
     pub fn judge(&self, call: &Outline) -> Verdict {
         let needs = &call.needs;
-        if self.planning && !(needs.mode.only_reads() && needs.unsure.is_none()) {
+        if self.planning.as_deref().is_some_and(|store| !may_while_planning(call, store)) {
             return Verdict::Deny(PLANNING.into());
         }
         if self.permissions == Permissions::Allow {
@@ -229,6 +234,14 @@ impl Rules {
             ),
         }
     }
+}
+
+/// While a plan draft is open in this directory reading runs, and changes of files in it. What needs nothing lies there or
+/// below `/tmp`.
+fn may_while_planning(call: &Outline, store: &Path) -> bool {
+    let needs = &call.needs;
+    let in_store = || call.locations.iter().all(|location| location.path.starts_with(store));
+    needs.mode.only_reads() && needs.unsure.is_none() && (!call.kind.changes_files() || in_store())
 }
 
 /// Within the ceiling reading runs; commands and changes ask.

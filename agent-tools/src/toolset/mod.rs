@@ -1,5 +1,6 @@
 //! The two toolsets: what each calls the mechanisms of [`crate::builtin`].
 
+mod full;
 mod lean;
 
 use std::fmt;
@@ -16,16 +17,19 @@ use crate::tools::Tools;
 pub enum Toolset {
     /// Five small tools.
     Lean,
+    /// Eleven tools: search, todo list, plans and sub-agents besides.
+    Full,
 }
 
 impl Toolset {
     /// All there are.
-    pub const ALL: [Self; 1] = [Self::Lean];
+    pub const ALL: [Self; 2] = [Self::Lean, Self::Full];
 
     /// Its word in settings.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Lean => "lean",
+            Self::Full => "full",
         }
     }
 }
@@ -52,9 +56,9 @@ impl FromStr for Toolset {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Parts {
-    /// Declare the shell (`bashTool`).
+    /// Declare the shell (`bashTool`); `lean` only.
     pub shell: bool,
-    /// Declare the file tools (`editTools`).
+    /// Declare the file tools (`editTools`); `lean` only.
     pub files: bool,
     /// The skills; the tool for them is declared where there is one.
     pub skills: Arc<Catalogue>,
@@ -64,10 +68,15 @@ pub struct Parts {
     pub timeout: Duration,
 }
 
-impl Default for Parts {
-    /// All tools, no skills, the limits of toolset `lean`: 10,000 characters, 30 seconds.
-    fn default() -> Self {
-        Self { shell: true, files: true, skills: Arc::default(), max_output: 10_000, timeout: Duration::from_secs(30) }
+impl Parts {
+    /// All tools, no skills, and the limits that the toolset has where nobody says otherwise.
+    pub fn of(toolset: Toolset) -> Self {
+        let (max_output, seconds) = match toolset {
+            Toolset::Lean => (10_000, 30),
+            Toolset::Full => (51_200, 600),
+        };
+        let (skills, timeout) = (Arc::default(), Duration::from_secs(seconds));
+        Self { shell: true, files: true, skills, max_output, timeout }
     }
 }
 
@@ -75,5 +84,6 @@ impl Default for Parts {
 pub fn tools(toolset: Toolset, parts: &Parts) -> Tools {
     match toolset {
         Toolset::Lean => lean::tools(parts),
+        Toolset::Full => full::tools(parts),
     }
 }

@@ -34,7 +34,7 @@ impl Session {
 
     fn with(timeout: Duration, max_output: usize) -> Self {
         let at = TempDir::new().unwrap();
-        let mut parts = Parts::default();
+        let mut parts = Parts::of(Toolset::Lean);
         (parts.timeout, parts.max_output, parts.files) = (timeout, max_output, false);
         let mut cx = ToolContext::new(at.path(), Open);
         let mut place = Place::new(at.path());
@@ -125,7 +125,7 @@ fn zombies() -> usize {
 
 #[test]
 fn check_001_002_007_one_argument_and_only_where_the_shell_is_wanted() {
-    let mut parts = Parts::default();
+    let mut parts = Parts::of(Toolset::Lean);
     parts.files = false;
     let declared = tools(Toolset::Lean, &parts);
     let bash = declared.declarations().find(|d| d.name == "bash").unwrap();

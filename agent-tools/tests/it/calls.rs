@@ -4,7 +4,7 @@
 //! exactly (a text with a final newline ends with an empty line). Heads: `limit N`, `file PATH`, `call TOOL`,
 //! `output STATUS`, `after PATH`. ` json` behind a path: the text is a JSON string; ` hex`: bytes. A file that has no
 //! `after` must be the very same file with the same time; no other files may appear. Numbers in names are those of the
-//! toolset's list of checks.
+//! toolset's list of checks. The session's directory is `session`; `@dir` stands for the directory of the case.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,23 +13,33 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use agent_skills::Catalogue;
+use agent_tools::builtin::own_files;
 use agent_tools::policy::{Gate, Mode, Permissions};
 use agent_tools::toolset::{Parts, Toolset, tools};
-use agent_tools::{Call, Status, ToolContext, Tools, dispatch};
+use agent_tools::{Call, Place, Status, ToolContext, Tools, dispatch};
 
 use crate::{data, golden};
 
 #[tokio::test]
 async fn lean_calls_do_what_their_files_say() {
-    let mut paths: Vec<PathBuf> =
-        fs::read_dir(data("calls/lean")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    check(Toolset::Lean).await;
+}
+
+#[tokio::test]
+async fn full_calls_do_what_their_files_say() {
+    check(Toolset::Full).await;
+}
+
+async fn check(toolset: Toolset) {
+    let dir = data(&format!("calls/{toolset}"));
+    let mut paths: Vec<PathBuf> = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).collect();
     paths.sort();
     assert!(!paths.is_empty());
     for path in paths {
         let text = fs::read_to_string(&path).unwrap();
         let mut found = String::new();
         for case in Case::all(&text) {
-            found.push_str(&case.run(Toolset::Lean).await);
+            found.push_str(&case.run(toolset).await);
         }
         golden(&path, &found);
     }
@@ -69,9 +79,16 @@ impl<'t> Case<'t> {
             }
             told.push_str(&format!("--- {head}\n{text}\n"));
             if let Some(name) = head.strip_prefix("call ") {
-                let output = dispatch(&tools, &Call::new(number.to_string(), name, *text), &cx).await;
-                let status = if output.status == Status::Ok { "ok" } else { "failed" };
-                told.push_str(&format!("--- output {status}\n{}\n", output.text()));
+                cx.policy.planning(own_files::open_draft(&cx.place));
+                let arguments = text.replace("@dir", dir.path().to_str().unwrap());
+                let output = dispatch(&tools, &Call::new(number.to_string(), name, arguments), &cx).await;
+                let status = match output.status {
+                    Status::Ok => "ok",
+                    Status::Failed => "failed",
+                    Status::Rejected | Status::Blocked => "blocked",
+                };
+                let text = output.text().replace(dir.path().to_str().unwrap(), "@dir");
+                told.push_str(&format!("--- output {status}\n{text}\n"));
             }
         }
         told.push_str(&self.after(&before, dir.path()));
@@ -79,12 +96,18 @@ impl<'t> Case<'t> {
     }
 
     fn tools(&self, toolset: Toolset, dir: &Path) -> (Tools, ToolContext) {
-        let mut parts = Parts::default();
+        let mut parts = Parts::of(toolset);
         parts.skills = Arc::new(Catalogue::discover(&[dir.join("skills")]));
         if let Some((head, _)) = self.sections.iter().find(|(head, _)| head.starts_with("limit ")) {
             parts.max_output = head["limit ".len()..].parse().unwrap();
         }
-        (tools(toolset, &parts), ToolContext::new(dir, Gate::new(Mode::ALL, Permissions::Auto)))
+        let mut cx = ToolContext::new(dir, Gate::new(Mode::ALL, Permissions::Auto));
+        cx.place = Arc::new(Place {
+            store: Some(dir.join("session")),
+            env: vec![("PATH".into(), std::env::var_os("PATH").unwrap())],
+            ..Place::new(dir)
+        });
+        (tools(toolset, &parts), cx)
     }
 
     /// The files that are not as they were, in the form that the case gives them.

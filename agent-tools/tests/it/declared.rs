@@ -20,7 +20,7 @@ fn skills(files: &[(&str, &str)]) -> Arc<Catalogue> {
 }
 
 fn declarations(change: impl FnOnce(&mut Parts)) -> Vec<Declaration> {
-    let mut parts = Parts::default();
+    let mut parts = Parts::of(Toolset::Lean);
     change(&mut parts);
     tools(Toolset::Lean, &parts).declarations().cloned().collect()
 }
@@ -33,10 +33,17 @@ fn names(change: impl FnOnce(&mut Parts)) -> Vec<String> {
 #[test]
 fn checks_007_008_009_010_011_the_declarations_are_the_golden_ones() {
     let skills =
-        skills(&[("b.md", "---\ndescription: second\n---\n"), ("a/SKILL.md", "---\ndescription: first\n---\n")]);
-    let declared = declarations(|parts| parts.skills = skills);
+        || skills(&[("b.md", "---\ndescription: second\n---\n"), ("a/SKILL.md", "---\ndescription: first\n---\n")]);
+    let declared = declarations(|parts| parts.skills = skills());
     let text = serde_json::to_string_pretty(&declared).unwrap() + "\n";
     golden(&data("declared/lean.json"), &text);
+}
+
+#[test]
+fn the_declarations_of_full_are_the_golden_ones() {
+    let tools = tools(Toolset::Full, &Parts::of(Toolset::Full));
+    let text = serde_json::to_string_pretty(&tools.declarations().collect::<Vec<_>>()).unwrap() + "\n";
+    golden(&data("declared/full.json"), &text);
 }
 
 #[test]

@@ -25,7 +25,7 @@ impl Workspace {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let cx = ToolContext::new(dir.path(), Gate::new(Mode::ALL, Asking::Auto));
-        Self { tools: tools(Toolset::Lean, &Parts::default()), cx, dir }
+        Self { tools: tools(Toolset::Lean, &Parts::of(Toolset::Lean)), cx, dir }
     }
 
     /// One where a person is asked about each change.

@@ -620,7 +620,7 @@ fn only_reading_while_a_plan_is_open() {
     for permissions in Permissions::ALL {
         for (kind, expect) in [("within", false), ("unsure", false), ("reads", true)] {
             let gate = Gate::new(Mode::DEFAULT, permissions);
-            gate.set(|rules| rules.planning = true);
+            gate.set(|rules| rules.planning = Some("/session".into()));
             let (text, _) = call(gate, CallKind::Read, needs(kind), Some(Answer::Once));
             let denied = "Error: a plan draft is open: only reading and the session's plan files until PlanConfirm or an empty draft";
             assert_eq!(text, if expect { "done" } else { denied }, "{permissions} {kind}");

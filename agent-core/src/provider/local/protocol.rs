@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use agent_tools::text::Cut;
+use agent_tools::text::{Cut, clipped};
 use agent_tools::{Call, Declaration, Part};
 use serde_json::{Map, Value, json};
 
@@ -11,7 +11,7 @@ use crate::message::{Block, CallResult, Message};
 /// How much of a result the model is shown, and of each argument of its earlier calls.
 const SHOWN: Cut = Cut::HeadChars(700);
 /// How much of a skill's description stands in the prompt.
-const DESCRIBED: Cut = Cut::HeadChars(80);
+const DESCRIBED: usize = 80;
 /// How many skills are offered.
 const SKILLS: usize = 20;
 
@@ -185,7 +185,7 @@ impl Offer {
     }
 
     fn shelf(&self) -> String {
-        let one = |(name, about): &(String, String)| format!("{name} ({})", DESCRIBED.apply(about).0);
+        let one = |(name, about): &(String, String)| format!("{name} ({})", clipped(about, DESCRIBED));
         self.skills.iter().map(one).collect::<Vec<_>>().join(", ")
     }
 }

@@ -1,0 +1,55 @@
+//! The session's own files: the todo list and the plan.
+
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+
+use super::disk::{Disk, away};
+use super::target;
+use crate::context::{Files, WriteError};
+use crate::error::ToolError;
+use crate::place::Place;
+
+/// The checklist, as Markdown.
+pub const TODO: &str = "todo.md";
+/// The plan while it is being worked out.
+pub const DRAFT: &str = "plan.draft";
+/// The plan that was confirmed.
+pub const PLAN: &str = "plan.md";
+
+/// The path of one of them; none where the session has no directory.
+pub fn path(name: &str, place: &Place) -> Option<PathBuf> {
+    place.store.as_ref().map(|store| store.join(name))
+}
+
+/// What is in one of them; none where it is missing, blank or cannot be read.
+pub fn text(name: &str, place: &Place) -> Option<String> {
+    let text = std::fs::read_to_string(path(name, place)?).ok()?;
+    Some(text).filter(|text| !text.trim().is_empty())
+}
+
+/// The session's directory where a plan draft is open in it: then only reading runs, and changes there.
+pub fn open_draft(place: &Place) -> Option<&Path> {
+    text(DRAFT, place).and(place.store.as_deref())
+}
+
+/// Writes one of them, whole or not at all.
+pub(super) async fn save(name: &str, contents: &str, place: &Place) -> Result<(), ToolError> {
+    let Some(path) = path(name, place) else { return Ok(()) };
+    let (target, wanted) = (path.clone(), contents.to_owned());
+    let before = away(move |_| before(&target)).await.and_then(|read| read);
+    let before = before.map_err(|e| target::cannot("save", name, e))?;
+    if before.as_deref() == Some(wanted.as_bytes()) {
+        return Ok(());
+    }
+    Disk.replace(&path, before.as_deref(), wanted.as_bytes()).await.map_err(|error| match error {
+        WriteError::Io(e) => target::cannot("save", name, e),
+        WriteError::Changed => ToolError::new(format!("{name} was changed by someone else meanwhile; call again")),
+    })
+}
+
+fn before(path: &Path) -> io::Result<Option<Vec<u8>>> {
+    match std::fs::read(path) {
+        Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
+        read => read.map(Some),
+    }
+}
