@@ -6,8 +6,20 @@ pub mod bash;
 mod disk;
 pub mod edit;
 mod encoding;
+#[cfg(feature = "search")]
+mod fence;
+#[cfg(feature = "search")]
+mod first;
 mod git_programs;
+#[cfg(feature = "search")]
+pub mod glob;
+#[cfg(feature = "search")]
+pub mod grep;
 mod group;
+#[cfg(feature = "search")]
+mod listing;
+#[cfg(feature = "search")]
+mod matching;
 mod nearest;
 pub mod own_files;
 pub mod plan;
@@ -20,6 +32,8 @@ pub mod subagent;
 mod target;
 pub mod todo;
 mod variables;
+#[cfg(feature = "search")]
+mod walk;
 pub mod write;
 
 pub use disk::Disk;

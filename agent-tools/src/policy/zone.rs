@@ -241,7 +241,7 @@ fn needs_nothing(path: &Path) -> bool {
 }
 
 /// Names of files that hold keys, whatever lies around them.
-fn is_sensitive_name(name: &OsStr) -> bool {
+pub(crate) fn is_sensitive_name(name: &OsStr) -> bool {
     let name = name.to_string_lossy().to_ascii_lowercase();
     let env = name == ".env" || (name.starts_with(".env.") && name != ".env.example");
     let key = name.ends_with(".pem") || name.ends_with(".key");
