@@ -2,8 +2,9 @@
 
 mod arguments;
 mod judge;
-mod languages;
+mod names;
 mod parse;
+mod patterns;
 mod plan;
 mod programs;
 mod special;

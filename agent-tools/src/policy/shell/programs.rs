@@ -22,6 +22,12 @@ pub(super) struct Program {
     pub(super) subs: bool,
     /// The function that looks at it.
     pub(super) judge: Option<&'static str>,
+    /// That function says all there is to say: the table's operands do not count.
+    pub(super) alone: bool,
+    /// It reaches the other side by whatever program an address names.
+    pub(super) remote: bool,
+    /// What is put into a directory keeps its name there.
+    pub(super) keeps_names: bool,
 }
 
 /// A place for operands.
@@ -143,9 +149,14 @@ fn read_program(line: &'static str, program: &mut Program) {
             (None, "stop") => program.stop = true,
             (None, "single") => program.single = true,
             (None, "subs") => program.subs = true,
-            (None, word) => match word.strip_prefix("judge=") {
-                Some(judge) => program.judge = Some(judge),
-                None => read_effect(word, &mut program.effects),
+            (None, "remote") => program.remote = true,
+            (None, "names") => program.keeps_names = true,
+            (None, word) => match word.split_once('=') {
+                Some((how @ ("judge" | "also"), judge)) => {
+                    program.judge = Some(judge);
+                    program.alone = how == "judge";
+                }
+                _ => read_effect(word, &mut program.effects),
             },
         }
     }
@@ -225,8 +236,10 @@ fn kind(name: &str) -> Option<Kind> {
 mod tests {
     use super::*;
 
-    const WORDS: [&str; 12] =
-        [".", "any", "stop", "single", "subs", "lists", "skip", "deep", "visible", "hidden", "follows", "links"];
+    const WORDS: [&str; 14] = [
+        ".", "any", "stop", "single", "subs", "lists", "skip", "deep", "visible", "hidden", "follows", "links",
+        "remote", "names",
+    ];
     const JUDGES: [&str; 20] = [
         "date",
         "ps",
@@ -259,7 +272,7 @@ mod tests {
             || match word.split_once('=') {
                 Some(("here" | "net" | "sys", digit)) => digit.parse::<u8>().is_ok_and(|n| (1..8).contains(&n)),
                 Some(("operands", name)) => kind(name).is_some(),
-                Some(("judge", name)) => JUDGES.contains(&name),
+                Some(("judge" | "also", name)) => JUDGES.contains(&name),
                 _ => false,
             }
     }

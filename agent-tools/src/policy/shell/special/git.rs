@@ -1,0 +1,36 @@
+//! Subcommands of git whose words say what would be lost, or which settings change.
+
+use super::super::judge::{Around, Judge};
+use super::super::words::Word;
+use crate::policy::Rights;
+
+/// Paths are put back to what is committed.
+pub(super) fn checkout(judge: &mut Judge<'_>, words: &[Word], around: &Around<'_>) {
+    let exists = |word: &&Word| {
+        let path = word.literal().unwrap_or("");
+        !path.is_empty() && !path.starts_with('-') && around.dirs.0.iter().flatten().any(|dir| dir.join(path).exists())
+    };
+    if words.iter().any(|w| matches!(w.literal(), Some("--" | "."))) || words.iter().any(|w| exists(&w)) {
+        judge.destroys("changes that are not committed");
+    }
+}
+
+pub(super) fn push(judge: &mut Judge<'_>, words: &[Word]) {
+    if words.iter().any(|w| w.start().starts_with(['+', ':'])) {
+        judge.destroys("what others pushed");
+    }
+}
+
+pub(super) fn git_config(judge: &mut Judge<'_>, words: &[Word], around: &Around<'_>) {
+    let has = |names: &[&str]| words.iter().any(|w| w.literal().is_some_and(|text| names.contains(&text)));
+    if has(&["--global", "--system", "-f", "--file", "--blob"])
+        || words.iter().any(|w| w.is_unknown() || w.start().starts_with("--file="))
+    {
+        return judge.doubt("which settings of git it is about is not known here");
+    }
+    let reads = has(&["--get", "--get-all", "--get-regexp", "-l", "--list", "get", "list"]);
+    let names = words.iter().filter(|w| !w.start().starts_with('-')).count();
+    if !reads && names != 1 {
+        judge.here("git config", Rights::WRITE.union(Rights::EXECUTE), &around.dirs);
+    }
+}

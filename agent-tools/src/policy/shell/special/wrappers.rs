@@ -1,0 +1,61 @@
+//! Programs that run another one with words of their own: `env`, `xargs`.
+
+use super::super::judge::{Around, Fed, Judge};
+use super::super::plan::{Dirs, is_name};
+use super::super::words::Word;
+
+pub(super) fn env(judge: &mut Judge<'_>, words: &[Word], around: &Around<'_>) {
+    let mut around = around.clone();
+    let mut at = 0;
+    while let Some(word) = words.get(at) {
+        match (word.literal(), word.start().split_once('=')) {
+            (Some("-i" | "-" | "-0" | "--ignore-environment" | "--null" | "-v" | "--debug" | "--"), _) => {}
+            (Some("-u" | "--unset"), _) if words.get(at + 1).is_some_and(|w| w.literal() != Some("PATH")) => at += 1,
+            (Some("-C" | "--chdir"), _) => {
+                at += 1;
+                let dir = words.get(at).and_then(Word::literal);
+                around.dirs = dir.map_or(Dirs(None), |dir| around.dirs.enter(dir));
+            }
+            (_, Some((name, _))) if is_name(name) => {
+                judge.assignment(name, &word.after(name.len() + 1), true, &around.dirs);
+            }
+            _ if word.start().starts_with('-') => {
+                return judge.doubt(format!("env: its option `{}` is not known here", word.raw));
+            }
+            _ => break,
+        }
+        at += 1;
+    }
+    around.wrappers += 1;
+    judge.words(words.get(at..).unwrap_or_default(), &around);
+}
+
+pub(super) fn xargs(judge: &mut Judge<'_>, words: &[Word], around: &Around<'_>) {
+    let mut at = 0;
+    let mut replaced = None;
+    while let Some(text) = words.get(at).and_then(Word::literal).filter(|text| text.starts_with('-')) {
+        match text {
+            "-0" | "-r" | "-t" | "-x" | "--null" | "--no-run-if-empty" | "--verbose" => {}
+            "-n" | "-P" | "-L" | "-d" | "-s" | "-E" => at += 1,
+            "-I" => {
+                at += 1;
+                replaced = words.get(at).and_then(Word::literal);
+            }
+            _ if text.len() > 2 && ["-n", "-P", "-L", "-d", "-s"].iter().any(|o| text.starts_with(o)) => {}
+            _ if text.len() > 2 && text.starts_with("-I") => replaced = Some(&text[2..]),
+            _ => return judge.doubt(format!("xargs: its option `{text}` is not known here")),
+        }
+        at += 1;
+    }
+    let holds = |word: &Word| replaced.is_some_and(|mark| word.pattern().is_none_or(|text| text.contains(mark)));
+    let mut command: Vec<Word> = words.get(at..).unwrap_or_default().to_vec();
+    for word in &mut command {
+        if holds(word) {
+            *word = Word::unknown(&word.raw);
+        }
+    }
+    if replaced.is_none() && !command.is_empty() {
+        command.push(Word::unknown("what xargs reads"));
+    }
+    judge.words(&command, &Around { wrappers: around.wrappers + 1, fed: Fed::Nobody, ..around.clone() });
+}
