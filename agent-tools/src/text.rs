@@ -39,6 +39,19 @@ impl Cut {
         Kept { cut: self, head: Vec::new(), tail: Vec::new(), total: 0 }
     }
 
+    /// Whether a text is shown whole.
+    pub fn fits(&self, text: &str) -> bool {
+        match self {
+            Self::HeadChars(limit) => text.char_indices().nth(*limit).is_none(),
+            Self::HeadTailBytes(limit) => text.len() <= *limit,
+        }
+    }
+
+    /// So many bytes of a text show whether it fits.
+    pub fn enough(&self) -> usize {
+        self.head_room().saturating_add(1)
+    }
+
     /// How many bytes of a text's beginning may be shown: one character more than is kept, of four bytes each.
     fn head_room(&self) -> usize {
         match self {

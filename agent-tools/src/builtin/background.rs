@@ -11,6 +11,7 @@ use tokio::sync::watch;
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
+use super::group::Mark;
 use super::printed::Printed;
 use super::process::{End, NotRun, Order, Ran, Run};
 use crate::call::Call;
@@ -33,7 +34,7 @@ const SIGNALLED: i32 = 128;
 pub(super) fn start(
     order: Order,
     limit: Duration,
-    mark: String,
+    mark: Mark,
     printed: Printed,
     permit: &Permit<'_>,
     cx: &ToolContext,
@@ -75,7 +76,7 @@ struct Running {
     id: String,
     order: Order,
     limit: Duration,
-    mark: String,
+    mark: Mark,
     printed: Arc<Printed>,
     call: Call,
     mode: crate::policy::Mode,
@@ -91,9 +92,10 @@ impl Running {
         if let (Some(session), true) = (self.jobs.upgrade(), cx.jobs.alive()) {
             session.hold(Shared(cx.jobs.clone()));
         }
-        let (exit_code, line) = ended(ran, self.limit);
         let mut output = self.printed.told();
-        if let Some(line) = line {
+        let stopped = ran.as_ref().ok().and_then(|ran| ran.stopped.clone());
+        let (exit_code, line) = ended(ran, self.limit);
+        for line in stopped.into_iter().chain(line) {
             append_line(&mut output, &line);
         }
         TaskEnd { id: self.id, exit_code, output }

@@ -179,7 +179,7 @@ fn output<D: Dialect>(mut text: String, limit: Duration, ran: Ran) -> ToolOutput
         End::TimedOut => (Some(D::timed_out(limit)), Status::Failed),
         End::Cancelled => (Some(D::cancelled()), Status::Failed),
     };
-    if let Some(line) = line {
+    for line in ran.stopped.into_iter().chain(line) {
         append_line(&mut text, &line);
     }
     let text = if status == Status::Failed { D::stopped(text) } else { text };

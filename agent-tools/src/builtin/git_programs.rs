@@ -114,7 +114,7 @@ fn read(file: &Path) -> Option<String> {
 }
 
 /// The git directory of the repository whose top this is, be it bare.
-fn git_directory(top: &Path) -> Option<PathBuf> {
+pub(super) fn git_directory(top: &Path) -> Option<PathBuf> {
     let git = top.join(".git");
     if git.is_dir() {
         return Some(git);

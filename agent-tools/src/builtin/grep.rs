@@ -81,7 +81,8 @@ impl Tool for Grep {
     }
 
     async fn prepare(&self, input: Input, cx: &ToolContext) -> Result<Prepared<Work>, ToolError> {
-        let look = Look { matcher: matcher(&input.pattern)?, context: context(input.context)?, room: self.cut.enough() };
+        let look =
+            Look { matcher: matcher(&input.pattern)?, context: context(input.context)?, room: self.cut.enough() };
         let base = Base::of(&input.path, &cx.place);
         let filter = Filter::of(&input.glob, &base, &cx.place)?;
         let found = base.look("path not found", cx).await?;
@@ -247,12 +248,15 @@ impl Report {
             });
             let secret = (secret > 0).then(|| {
                 let files = counted(secret, "file");
-                format!("[... skipped {files} that may hold keys or secrets; set path to one of them to ask for it ...]")
+                format!(
+                    "[... skipped {files} that may hold keys or secrets; set path to one of them to ask for it ...]"
+                )
             });
             let overlong = (overlong > 0).then(|| {
                 format!("[... {} searched only up to a line longer than 32 MiB ...]", counted(overlong, "file"))
             });
-            let nothing = nothing_searched.then(|| "[no file was searched: none that ignore rules leave matches the glob]".into());
+            let nothing = nothing_searched
+                .then(|| "[no file was searched: none that ignore rules leave matches the glob]".into());
             [more, secret, overlong, nothing, listing::unreadable(unreadable)].into_iter().flatten().collect()
         })
     }
@@ -276,7 +280,9 @@ impl Rows {
     /// Adds a file with its name, where it is to be shown.
     fn add(&mut self, name: Option<String>, found: Matches) {
         let count = found.count;
-        let note = found.binary.map(|binary| Line { text: told(binary, name.as_deref()), matched: matches!(binary, Binary::Matches(_)) });
+        let note = found
+            .binary
+            .map(|binary| Line { text: told(binary, name.as_deref()), matched: matches!(binary, Binary::Matches(_)) });
         let gap = if self.texts.is_empty() { "" } else { "\n" };
         let mut heading = name.map(|name| format!("{gap}{name}\n")).unwrap_or_default();
         let mut shown = 0;

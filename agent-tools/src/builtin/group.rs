@@ -11,9 +11,10 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use rustix::process::{
     Pid, Signal, getpgid, kill_process, kill_process_group, test_kill_process, test_kill_process_group,
 };
-use tokio::process::Child;
+use tokio::process::{Child, Command};
 use tokio::task::JoinHandle;
 
+use super::sandbox::{Keeper, Limits};
 use crate::jobs::{Job, Jobs};
 
 /// The variable that carries the mark.
@@ -30,42 +31,66 @@ pub(super) struct Sessions {
 }
 
 struct Known {
-    /// Where its jobs lie. They hold the sweep, which holds the name: as long as the name is alive, so is this.
+    /// Where its jobs lie. They hold the sweep, which holds the session: as long as that is alive, so is this.
     jobs: usize,
-    name: Weak<str>,
+    own: Weak<Own>,
     calls: u64,
+}
+
+/// What the commands of one session have in common.
+struct Own {
+    name: String,
+    keeper: Arc<Keeper>,
+}
+
+/// What a call is known by, and started with.
+pub(super) struct Mark {
+    text: String,
+    keeper: Arc<Keeper>,
+}
+
+impl Mark {
+    /// The mark itself.
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Starts a command of this call within these limits.
+    pub(super) fn start(&self, command: Command, limits: Option<Limits>) -> io::Result<Child> {
+        self.keeper.start(command, limits)
+    }
 }
 
 impl Sessions {
     /// A new mark for a call of the session with these jobs. At the first one the session's sweep is held.
-    pub(super) fn mark(&self, jobs: &Arc<Jobs>) -> String {
+    pub(super) fn mark(&self, jobs: &Arc<Jobs>) -> Mark {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.retain(|k| k.name.strong_count() > 0);
+        known.retain(|k| k.own.strong_count() > 0);
         let here = Arc::as_ptr(jobs).addr();
-        let (name, calls) = match known.iter_mut().find(|k| k.jobs == here).and_then(|k| Some((k.name.upgrade()?, k))) {
-            Some((name, session)) => {
+        let (own, calls) = match known.iter_mut().find(|k| k.jobs == here).and_then(|k| Some((k.own.upgrade()?, k))) {
+            Some((own, session)) => {
                 session.calls += 1;
-                (name, session.calls)
+                (own, session.calls)
             }
             None => {
-                let name = new_name();
-                jobs.hold(Sweep { name: Arc::clone(&name) });
-                known.push(Known { jobs: here, name: Arc::downgrade(&name), calls: 1 });
-                (name, 1)
+                let own = Arc::new(Own { name: new_name(), keeper: Arc::default() });
+                jobs.hold(Sweep { own: Arc::clone(&own) });
+                known.push(Known { jobs: here, own: Arc::downgrade(&own), calls: 1 });
+                (own, 1)
             }
         };
-        format!("{name}-{calls}")
+        Mark { text: format!("{}-{calls}", own.name), keeper: Arc::clone(&own.keeper) }
     }
 }
 
 /// A random name. The standard library's hash keys are random; no clock and no environment is needed.
-fn new_name() -> Arc<str> {
-    format!("{:016x}", RandomState::new().build_hasher().finish()).into()
+fn new_name() -> String {
+    format!("{:016x}", RandomState::new().build_hasher().finish())
 }
 
 /// Ends what has left its group and outlived its command, when the session ends.
 struct Sweep {
-    name: Arc<str>,
+    own: Arc<Own>,
 }
 
 impl Job for Sweep {
@@ -74,7 +99,7 @@ impl Job for Sweep {
     }
 
     fn end(&mut self) {
-        end_all(|mark| mark.strip_prefix(&*self.name).is_some_and(|rest| rest.starts_with('-')));
+        end_all(|mark| mark.strip_prefix(&*self.own.name).is_some_and(|rest| rest.starts_with('-')));
     }
 }
 
@@ -89,10 +114,10 @@ pub(super) struct Group {
 
 impl Group {
     /// The group whose leader is a child that was just started.
-    pub(super) fn of(child: &Child, mark: String) -> io::Result<Self> {
+    pub(super) fn of(child: &Child, mark: &Mark) -> io::Result<Self> {
         let number = child.id().and_then(|id| i32::try_from(id).ok());
         let leader = number.and_then(Pid::from_raw).ok_or_else(|| io::Error::other("it ended before it was seen"))?;
-        Ok(Self { leader, mark, reaped: false })
+        Ok(Self { leader, mark: mark.text.clone(), reaped: false })
     }
 
     /// Told once the leader's end was taken note of.
@@ -209,12 +234,15 @@ mod tests {
     #[test]
     fn sessions_and_calls_have_marks_of_their_own() {
         let (sessions, one, two) = (Sessions::default(), Arc::new(Jobs::default()), Arc::new(Jobs::default()));
-        let marks = [sessions.mark(&one), sessions.mark(&one), sessions.mark(&two)];
+        let marks = [&one, &one, &two].map(|jobs| sessions.mark(jobs).text);
         let name = |i: usize| marks[i].split_once('-').unwrap();
         assert_eq!((name(0).0, name(0).1, name(1).1), (name(1).0, "1", "2"));
         assert_ne!(name(0).0, name(2).0);
         one.end_all();
-        assert!(!sessions.mark(&one).starts_with(name(0).0), "after its end a session is a new one, with a new sweep");
+        assert!(
+            !sessions.mark(&one).text.starts_with(name(0).0),
+            "after its end a session is a new one, with a new sweep"
+        );
     }
 
     #[cfg(target_os = "linux")]

@@ -35,7 +35,7 @@ pub(super) fn fitted(cut: Cut, lines: &[String], notes: impl Fn(usize) -> Vec<St
         notes(shown).iter().for_each(|note| append_line(&mut told, note));
         told
     };
-    let fits = |shown: usize| !cut.apply(&told(shown)).1;
+    let fits = |shown: usize| cut.fits(&told(shown));
     if fits(lines.len()) {
         return told(lines.len());
     }

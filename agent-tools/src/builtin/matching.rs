@@ -92,7 +92,8 @@ impl<'a> Searching<'a> {
     /// What a file has, with lines to show or only their number, and how that ended: an error stops it midway.
     pub(super) fn of(&mut self, file: impl Read, shown: bool) -> (Matches, io::Result<()>) {
         let room = if shown { self.look.room } else { 0 };
-        let mut sink = Collect { matcher: &self.matcher, found: Matches::default(), room, gap: false, wanted: self.wanted };
+        let mut sink =
+            Collect { matcher: &self.matcher, found: Matches::default(), room, gap: false, wanted: self.wanted };
         let searcher = if shown { &mut self.showing } else { &mut self.counting };
         let ended = searcher.search_reader(&self.matcher, Watched { file, wanted: self.wanted }, &mut sink);
         (sink.found, ended)

@@ -27,6 +27,7 @@ mod printed;
 mod process;
 pub mod read;
 mod reading;
+pub mod sandbox;
 pub mod skill;
 pub mod subagent;
 mod target;

@@ -3,8 +3,10 @@
 //! A command is over when its shell has ended, not when its output has: what it left running may hold the output open
 //! for ever. What is to stop is ended with all that it started.
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, PipeReader, pipe};
+use std::iter;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
@@ -14,12 +16,14 @@ use rustix::process::Signal;
 use tokio::process::{Child, Command};
 use tokio::time::{sleep, timeout};
 
-use super::group::{Group, Leftover};
+use super::group::{Group, Leftover, Mark};
 use super::printed::Printed;
 use super::reading::{Reading, drain};
+use super::sandbox::seatbelt::Front;
+use super::sandbox::{self, Limits};
 use super::variables::{lookup, variables};
 use crate::context::{Permit, ToolContext};
-use crate::place::Place;
+use crate::place::{Place, Sandbox};
 use crate::policy::Rights;
 
 /// How long a command may take to end itself after it was told to.
@@ -43,7 +47,7 @@ pub(super) struct Run<'r> {
     /// How long it may take; [`Duration::MAX`] for as long as it likes.
     pub(super) limit: Duration,
     /// Told apart by this, whatever groups it makes.
-    pub(super) mark: String,
+    pub(super) mark: Mark,
     /// Takes what it prints.
     pub(super) printed: &'r Printed,
 }
@@ -52,6 +56,8 @@ pub(super) struct Run<'r> {
 pub(super) struct Ran {
     pub(super) end: End,
     pub(super) elapsed: Duration,
+    /// What the model is told where the sandbox may have stopped it.
+    pub(super) stopped: Option<String>,
 }
 
 /// How it ended.
@@ -63,6 +69,15 @@ pub(super) enum End {
     TimedOut,
     /// It was stopped by the host.
     Cancelled,
+}
+
+impl End {
+    fn failed(self) -> bool {
+        match self {
+            Self::Exited(status) => !status.success(),
+            Self::TimedOut | Self::Cancelled => true,
+        }
+    }
 }
 
 /// Why a command was not run; for the model.
@@ -82,6 +97,10 @@ pub(super) enum NotRun {
         "the command has {0} bytes, more than the system takes as one argument; write long text to a file first, in several calls, and use the file"
     )]
     TooLong(usize),
+    #[error(
+        "commands may only run in a sandbox here (sandbox: require), and there is {0}; ask the user to set sandbox: auto"
+    )]
+    Unconfined(String),
     #[error("bash could not be started: {0}")]
     Io(#[from] io::Error),
 }
@@ -101,6 +120,9 @@ impl Order {
         if !place.cwd.is_dir() {
             return Err(NotRun::NoDirectory(place.cwd.clone()));
         }
+        if let Some(reason) = sandbox::refusal(place.sandbox) {
+            return Err(NotRun::Unconfined(reason));
+        }
         let bash = find("bash", place).ok_or(NotRun::NoBash)?;
         Ok(Self { command: command.to_owned(), bash })
     }
@@ -113,7 +135,9 @@ impl Order {
     /// Runs it to its end, or until it has to stop. If this is dropped before, all that was started is killed.
     pub(super) async fn run(&self, run: Run<'_>, permit: &Permit<'_>, cx: &ToolContext) -> Result<Ran, NotRun> {
         let begun = Instant::now();
-        let (mut shell, pipe) = self.start(run.mark, permit, &cx.place)?;
+        let limits = Limits::of(permit.mode(), &cx.place);
+        let confined = limits.is_some();
+        let (mut shell, pipe) = self.start(&run.mark, limits, permit, &cx.place)?;
         let mut reading = Reading::new(pipe, run.printed, permit.call(), &*cx.host)?;
         let end = reading.beside(shell.end(run.limit, cx)).await?;
         if !matches!(end, End::Exited(_)) {
@@ -129,49 +153,65 @@ impl Order {
         if left.draining.is_some() || left.group.has_members() {
             cx.jobs.hold(left);
         }
-        Ok(Ran { end, elapsed: begun.elapsed() })
+        let told = || sandbox::told(&run.printed.told(), end.failed(), permit.mode());
+        let stopped = if confined { told() } else { None };
+        Ok(Ran { end, elapsed: begun.elapsed(), stopped })
     }
 
-    fn start(&self, mark: String, permit: &Permit<'_>, place: &Place) -> Result<(Shell, PipeReader), NotRun> {
+    fn start(
+        &self,
+        mark: &Mark,
+        limits: Option<Limits>,
+        permit: &Permit<'_>,
+        place: &Place,
+    ) -> Result<(Shell, PipeReader), NotRun> {
         let (output, input) = pipe()?;
         let may_execute = permit.mode().workspace.covers(Rights::EXECUTE);
-        let mut command = self.program(place);
+        let mut command = self.program(place, sandbox::front(limits.as_ref()));
         command
             .current_dir(&place.cwd)
             .env_clear()
-            .envs(variables(place, &mark, may_execute))
+            .envs(variables(place, mark.text(), may_execute))
             .stdin(Stdio::null())
             .stdout(input.try_clone()?)
             .stderr(input)
             .kill_on_drop(true);
-        let child = command.spawn().map_err(|e| self.not_started(e, place))?;
+        let child = mark.start(command, limits).map_err(|e| self.not_started(e, place))?;
         let group = Group::of(&child, mark)?;
         Ok((Shell { child, group, released: false }, output))
     }
 
     /// The shell in a group of its own. Where the agent has a terminal, in a session of its own: otherwise a program
     /// that asks for a password could open the terminal and, being in the background, would be stopped there for good.
-    fn program(&self, place: &Place) -> Command {
-        let setsid = has_terminal().then(|| find("setsid", place)).flatten();
-        let (mut command, name) = match setsid {
-            Some(setsid) => {
-                let mut command = Command::new(setsid);
-                command.arg(&self.bash);
-                (command, Some("bash"))
-            }
-            None => {
-                let mut command = Command::new(&self.bash);
-                command.arg0("bash").process_group(0);
-                (command, None)
-            }
-        };
-        command.arg("-c").arg(&self.command).args(name);
+    fn program(&self, place: &Place, front: Option<Front>) -> Command {
+        let setsid = has_terminal().then(|| find("setsid", place)).flatten().map(|setsid| (setsid, Vec::new()));
+        let in_session = setsid.is_some();
+        let mut words: Vec<OsString> = setsid
+            .into_iter()
+            .chain(front)
+            .flat_map(|(program, args)| iter::once(program.into()).chain(args))
+            .collect();
+        words.push(self.bash.clone().into());
+        let mut words = words.into_iter();
+        let mut command = Command::new(words.next().unwrap_or_default());
+        let alone = words.len() == 0;
+        command.args(words);
+        if alone {
+            command.arg0("bash");
+        }
+        if !in_session {
+            command.process_group(0);
+        }
+        command.arg("-c").arg(&self.command).args((!alone).then_some("bash"));
         command
     }
 
     fn not_started(&self, error: io::Error, place: &Place) -> NotRun {
         match error.kind() {
             io::ErrorKind::ArgumentListTooLong => NotRun::TooLong(self.command.len()),
+            io::ErrorKind::PermissionDenied if place.sandbox == Sandbox::Require => {
+                NotRun::Unconfined(format!("none: {error}"))
+            }
             io::ErrorKind::NotFound if !place.cwd.is_dir() => NotRun::NoDirectory(place.cwd.clone()),
             _ => NotRun::Io(error),
         }
@@ -237,7 +277,7 @@ impl Drop for Shell {
 
 /// Looks for a program on the session's `PATH`. Only absolute directories count: what lies in the workspace is not
 /// started because it bears the name.
-fn find(name: &str, place: &Place) -> Option<PathBuf> {
+pub(super) fn find(name: &str, place: &Place) -> Option<PathBuf> {
     let path = lookup(place, "PATH").unwrap_or(USUAL_PATH.as_ref());
     std::env::split_paths(path).filter(|dir| dir.is_absolute()).map(|dir| dir.join(name)).find(|file| is_program(file))
 }

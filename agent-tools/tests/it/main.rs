@@ -8,6 +8,7 @@ mod calls;
 mod declared;
 mod files;
 mod policy;
+mod sandbox;
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,0 +1,116 @@
+//! Confines commands by the kernel, so that what a command was let do holds for what it does, not for its text alone.
+//!
+//! Held on Linux, as far as the kernel has it (Landlock, seccomp):
+//! * Writing: only where the mode has the write bit, and in temporary directories, the session's own directory, harmless
+//!   devices, and the caches of build tools where the mode has workspace execute. Making, moving, linking, truncating and
+//!   deleting count as writing.
+//! * The network: without the network's 4 or 2 no socket that leaves the machine can be made, of whatever kind.
+//! * Signals: only to processes of the same session (from Landlock ABI 6).
+//! * Debugging other processes, and calls that change the system itself (mounts, clock, modules, typing into terminals).
+//!
+//! Not held:
+//! * Reading: programs need the system's files. What may be read is the classifier's matter alone.
+//! * Modes, owners and times of files elsewhere (`chmod`, `chown`, `touch` of what exists): Landlock does not know them.
+//! * What lies below a directory that may be written: keys at home under external write, `.git/hooks` in the workspace
+//!   without execute, a workspace below `/tmp`.
+//! * Local sockets: a daemon that does what it is told (docker, systemd, an agent for keys) does it outside.
+//! * Running programs: what is run is held, not whether it is run.
+//!
+//! A mode with system execute is not confined at all: what runs as root, or asks another process to act, needs privileges
+//! that confinement takes away for good. Confined programs gain none (`sudo`, `ping` with a file capability).
+//!
+//! # Caches
+//!
+//! See [`caches`].
+
+mod areas;
+pub mod caches;
+#[cfg(target_os = "linux")]
+mod calls;
+mod denied;
+#[cfg(target_os = "linux")]
+mod linux;
+#[cfg(not(target_os = "linux"))]
+mod other;
+pub mod seatbelt;
+
+use std::fmt;
+use std::path::PathBuf;
+
+pub use denied::told;
+#[cfg(target_os = "linux")]
+use linux as system;
+#[cfg(not(target_os = "linux"))]
+use other as system;
+pub(super) use system::{Keeper, front};
+
+use crate::place::{Place, Sandbox};
+use crate::policy::{Mode, Rights};
+
+/// What there is to confine commands with, here and now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Report {
+    /// What confines: `landlock (ABI 6) and seccomp`. None where commands run free.
+    pub by: Option<String>,
+    /// Why not, or not wholly.
+    pub lacking: Option<String>,
+    /// Whether writing is held, which is what [`Sandbox::Require`] asks for.
+    pub holds: bool,
+}
+
+impl Report {
+    fn none(reason: &str) -> Self {
+        Self { by: None, lacking: Some(reason.into()), holds: false }
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.by.as_deref().unwrap_or("none"))?;
+        self.lacking.iter().try_for_each(|reason| write!(f, ": {reason}"))
+    }
+}
+
+/// What confines commands under this setting. Asks the kernel; changes nothing.
+pub fn report(sandbox: Sandbox) -> Report {
+    match sandbox {
+        Sandbox::Off => Report::none("the setting `sandbox` is off"),
+        Sandbox::Auto | Sandbox::Require => system::offered(),
+    }
+}
+
+/// Why no command may run here; none where they may.
+pub(super) fn refusal(sandbox: Sandbox) -> Option<String> {
+    match sandbox {
+        Sandbox::Off | Sandbox::Auto => None,
+        Sandbox::Require => {
+            let report = report(sandbox);
+            (!report.holds).then(|| report.to_string())
+        }
+    }
+}
+
+/// What one command may do, for the kernel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Limits {
+    /// Where it may write, with all below; everywhere where there is none.
+    writable: Option<Vec<PathBuf>>,
+    /// Whether it may reach other hosts.
+    network: bool,
+    /// Whether it must not run without this.
+    required: bool,
+}
+
+impl Limits {
+    /// The limits of a command that runs with this mode; none where it runs free.
+    pub(super) fn of(mode: Mode, place: &Place) -> Option<Self> {
+        let free =
+            place.sandbox == Sandbox::Off || mode.system.covers(Rights::EXECUTE) || system::offered().by.is_none();
+        (!free).then(|| Self {
+            writable: (!mode.system.covers(Rights::WRITE)).then(|| areas::writable(mode, place)),
+            network: mode.network.intersection(Rights::READ_WRITE) != Rights::NONE,
+            required: place.sandbox == Sandbox::Require,
+        })
+    }
+}

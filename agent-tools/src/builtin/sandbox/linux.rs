@@ -1,0 +1,173 @@
+//! Linux: a thread that restricts itself with Landlock and seccomp, and starts the command.
+//!
+//! Both bind the calling thread and what it starts, for good. So each command is started from a thread of its own, which
+//! ends at once, and the process stays free: no helper program, nothing between fork and exec.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::mpsc::{self, Receiver, Sender, sync_channel};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+use landlock::{
+    ABI, Access, AccessFs, AccessNet, BitFlags, LandlockStatus, PathBeneath, PathFd, RestrictSelf, Ruleset,
+    RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError, Scope,
+};
+use rustix::fs::{FileType, fstat};
+use tokio::process::{Child, Command};
+use tokio::runtime::Handle;
+
+use super::seatbelt::Front;
+use super::{Limits, Report, calls};
+
+/// The rights that are known and tried here. A newer kernel has more; those stay free.
+const KNOWN: ABI = ABI::V6;
+/// The first version that holds all of writing: before, files could be emptied.
+const WHOLE: u32 = 3;
+/// The first version that can keep signals within.
+const SIGNALS: u32 = 6;
+
+/// What this kernel offers. Asking changes nothing: nothing is restricted and no privilege is given up.
+pub(super) fn offered() -> Report {
+    let asked = RestrictSelf::default().no_new_privs(false).apply();
+    let lacking = match asked.map(|answer| answer.landlock) {
+        Ok(LandlockStatus::Available { effective_abi, kernel_abi }) => return available(effective_abi, kernel_abi),
+        Ok(LandlockStatus::NotEnabled) => "Landlock is switched off in this kernel (boot option `lsm=`)",
+        Ok(LandlockStatus::NotImplemented) => "this kernel has no Landlock",
+        Err(_) => "Landlock does not answer",
+    };
+    let by = calls::AVAILABLE.then(|| "seccomp only".to_owned());
+    Report { by, lacking: Some(format!("{lacking}; writing is not held")), holds: false }
+}
+
+fn available(known: ABI, newer: Option<i32>) -> Report {
+    let abi = newer.and_then(|abi| u32::try_from(abi).ok()).unwrap_or(known as u32);
+    let seccomp = if calls::AVAILABLE { " and seccomp" } else { "" };
+    let lacking = match abi {
+        ..WHOLE => Some("files outside can be emptied, and signals sent"),
+        WHOLE..SIGNALS => Some("signals to other processes are not held"),
+        SIGNALS.. => None,
+    };
+    let by = Some(format!("landlock (ABI {abi}){seccomp}"));
+    Report { by, lacking: lacking.map(str::to_owned), holds: abi >= WHOLE }
+}
+
+/// Nothing stands in front of the command here.
+pub(in crate::builtin) fn front(_limits: Option<&Limits>) -> Option<Front> {
+    None
+}
+
+type Start = Box<dyn FnOnce() + Send>;
+
+/// The thread from which a session's commands are started.
+///
+/// It may send signals to what it started and to nothing else, and all that its commands start inherits that: so a command
+/// can end what an earlier one of the same session left running. It waits, restricted, until the session ends.
+#[derive(Debug, Default)]
+pub(in crate::builtin) struct Keeper {
+    // A lock, because calls that run at the same time start here; held for a send only.
+    waiting: Mutex<Option<Sender<Start>>>,
+}
+
+impl Keeper {
+    /// Starts a command within these limits, or free where there are none.
+    ///
+    /// # Errors
+    /// Those of the start, and of the restriction where the command must not run without.
+    pub(in crate::builtin) fn start(&self, mut command: Command, limits: Option<Limits>) -> io::Result<Child> {
+        let Some(limits) = limits else { return command.spawn() };
+        // The runtime is that of the caller; the thread has none of its own.
+        let runtime = Handle::try_current().map_err(io::Error::other)?;
+        self.run(move || {
+            let _inside = runtime.enter();
+            restrict(&limits)?;
+            command.spawn()
+        })
+    }
+
+    /// Runs this in a thread below the session's.
+    fn run<T: Send + 'static>(&self, work: impl FnOnce() -> io::Result<T> + Send + 'static) -> io::Result<T> {
+        let (answer, answered) = sync_channel(1);
+        let start = Box::new(move || {
+            // Whoever waits for it went away only if this process is ending.
+            let _ = answer.send(work());
+        });
+        self.sender()?.send(start).map_err(|_| ended())?;
+        answered.recv().map_err(|_| ended())?
+    }
+
+    fn sender(&self) -> io::Result<Sender<Start>> {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(sender) = &*waiting {
+            return Ok(sender.clone());
+        }
+        let (sender, starts) = mpsc::channel();
+        thread::Builder::new().name("commands".into()).stack_size(STACK).spawn(move || keep(&starts))?;
+        Ok(waiting.insert(sender).clone())
+    }
+}
+
+/// How much stack a thread gets that starts one command.
+const STACK: usize = 256 * 1024;
+
+fn ended() -> io::Error {
+    io::Error::other("the thread that starts commands ended")
+}
+
+/// Starts what comes, each in a thread that inherits the restriction of this one.
+fn keep(starts: &Receiver<Start>) {
+    // Without it signals are not held, which the report says.
+    let _ = keep_signals();
+    for start in starts {
+        // Where no thread can be had the answer is dropped unsent, and whoever waits for it is told.
+        let _ = thread::Builder::new().name("command".into()).stack_size(STACK).spawn(start);
+    }
+}
+
+fn keep_signals() -> Result<(), RulesetError> {
+    // Every restriction forbids moving files between directories unless it says otherwise; this one is not about files.
+    let rules = Ruleset::default().scope(Scope::Signal)?.handle_access(AccessFs::Refer)?.create()?;
+    let rules = match PathFd::new("/") {
+        Ok(root) => rules.add_rule(PathBeneath::new(root, AccessFs::Refer))?,
+        Err(_) => rules,
+    };
+    rules.restrict_self().map(drop)
+}
+
+/// Restricts the calling thread and all that it starts.
+fn restrict(limits: &Limits) -> io::Result<()> {
+    let confined = confine(limits).map_err(io::Error::other);
+    let filtered = calls::filter(limits.network);
+    match limits.required {
+        true => confined.and(filtered).map_err(|e| io::Error::new(io::ErrorKind::PermissionDenied, e.to_string())),
+        // The best there is; what is missing is in the report.
+        false => Ok(()),
+    }
+}
+
+fn confine(limits: &Limits) -> Result<(), RulesetError> {
+    let mut rules = Ruleset::default();
+    if limits.writable.is_some() {
+        rules = rules.handle_access(AccessFs::from_write(KNOWN))?;
+    }
+    if !limits.network {
+        rules = rules.handle_access(AccessNet::from_all(KNOWN))?;
+    }
+    if limits.writable.is_none() && limits.network {
+        return Ok(());
+    }
+    let mut rules = rules.create()?;
+    for path in limits.writable.iter().flatten() {
+        rules = allow(rules, path)?;
+    }
+    rules.restrict_self().map(drop)
+}
+
+/// Lets this be written, and all below. What does not exist cannot be, and need not.
+fn allow(rules: RulesetCreated, path: &PathBuf) -> Result<RulesetCreated, RulesetError> {
+    let Ok(open) = PathFd::new(path) else { return Ok(rules) };
+    let is_dir = fstat(&open).is_ok_and(|about| FileType::from_raw_mode(about.st_mode) == FileType::Directory);
+    let writing = AccessFs::from_write(KNOWN);
+    let rights: BitFlags<AccessFs> = if is_dir { writing } else { writing & AccessFs::from_file(KNOWN) };
+    rules.add_rule(PathBeneath::new(open, rights))
+}

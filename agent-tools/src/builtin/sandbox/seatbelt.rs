@@ -1,0 +1,52 @@
+//! macOS: the profile with which a command is started. The text is tested; on a Mac it was never tried.
+
+use std::ffi::OsString;
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+use super::Limits;
+
+/// A program and its arguments that stand in front of a command.
+pub(in crate::builtin) type Front = (PathBuf, Vec<OsString>);
+
+/// The system's program that confines another one.
+#[cfg_attr(target_os = "linux", allow(dead_code, reason = "compiled and tested everywhere, used on macOS"))]
+const PROGRAM: &str = "/usr/bin/sandbox-exec";
+
+/// `sandbox-exec` with the profile of these limits.
+#[cfg_attr(target_os = "linux", allow(dead_code, reason = "compiled and tested everywhere, used on macOS"))]
+pub(super) fn front(limits: &Limits) -> Front {
+    let profile = profile(limits.writable.as_deref(), limits.network);
+    (PROGRAM.into(), vec!["-p".into(), profile.into()])
+}
+
+/// A profile that lets all be written that lies at or below these paths (everywhere, where there are none), and other
+/// hosts be reached where `network` says so. Of two lines that apply the later one counts.
+pub fn profile(writable: Option<&[PathBuf]>, network: bool) -> String {
+    let mut text = String::from("(version 1)\n(allow default)\n");
+    if let Some(paths) = writable {
+        text.push_str("(deny file-write*)\n");
+        for path in paths {
+            // Writing to a string cannot fail.
+            let _ = writeln!(text, "(allow file-write* (subpath {}))", quoted(&seen(path)));
+        }
+    }
+    if !network {
+        text.push_str("(deny network*)\n(allow network* (remote unix-socket))\n(allow network* (local unix-socket))\n");
+    }
+    text.push_str("(deny signal)\n(allow signal (target same-sandbox))\n");
+    text
+}
+
+/// The path as the kernel sees it: three directories of the root are links there.
+fn seen(path: &Path) -> PathBuf {
+    let linked = ["/tmp", "/var", "/etc"].iter().any(|link| path.starts_with(link));
+    match path.strip_prefix("/") {
+        Ok(below) if linked => Path::new("/private").join(below),
+        _ => path.to_path_buf(),
+    }
+}
+
+fn quoted(path: &Path) -> String {
+    format!("\"{}\"", path.to_string_lossy().replace('\\', "\\\\").replace('"', "\\\""))
+}
