@@ -27,6 +27,8 @@ pub struct Args {
     pub fork: bool,
     /// `--no-session`
     pub no_session: bool,
+    /// `--skill`: skills that the model has from the start.
+    pub skills: Vec<String>,
     /// `--plain`
     pub plain: bool,
     /// `-i`
@@ -94,6 +96,7 @@ pub fn parse(line: impl IntoIterator<Item = OsString>) -> Result<Args, clap::Err
         resume: deepest.get_one("resume").cloned(),
         fork: deepest.get_flag("fork"),
         no_session: deepest.get_flag("no-session"),
+        skills: deepest.get_many("skill").into_iter().flatten().cloned().collect(),
         plain: deepest.get_flag("plain"),
         interactive: deepest.get_flag("interactive"),
     })

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use agent_core::agent::{Surroundings, connect};
 use agent_core::discover::{Choice, Dirs, KeyFrom, Outside, Remote, discover};
+use agent_core::prompt::selected;
 use agent_core::provider::Provider;
 use agent_core::{Agent, assemble};
 use agent_tools::Place;
@@ -76,16 +77,36 @@ fn key_of(command: &str) -> Result<String, CliError> {
 }
 
 /// The agent with this model, and what is to be told about it.
-pub fn agent(setup: &Setup, chosen: Chosen, interactive: bool, attended: bool, place: &Place) -> Agent {
+///
+/// # Errors
+/// A skill that was named and is not there.
+pub fn agent(
+    setup: &Setup,
+    chosen: Chosen,
+    interactive: bool,
+    attended: bool,
+    place: &Place,
+) -> Result<Agent, CliError> {
     // At the terminal the embedded model is asked about everything: it is often wrong.
     let asks = interactive || chosen.local && attended;
     let gate = setup.gate(if asks { Permissions::Ask } else { Permissions::Auto });
-    let tools = setup.tools(chosen.local);
-    let surroundings = Surroundings { place, config: &setup.world.config, platform: std::env::consts::OS };
+    let skills = Arc::new(setup.catalogue(chosen.local));
+    let selected = selected(&skills, &setup.args.skills).map_err(|e| {
+        CliError::usage(format!("--skill: {e}")).hint("`agent skills` lists them, and says where they are looked for")
+    })?;
+    let tools = setup.tools(chosen.local, skills.clone());
+    let surroundings = Surroundings {
+        place,
+        config: &setup.world.config,
+        platform: std::env::consts::OS,
+        local: chosen.local,
+        skills: &skills,
+        selected: &selected,
+    };
     let (mut agent, read) = assemble(&setup.settings, chosen.provider, tools, Arc::new(gate), &surroundings);
     if chosen.local && !setup.settings.is_set("maxTurns") {
         agent.limits.max_turns = weights::STEPS;
     }
     tell(&read.into_iter().filter_map(|file| file.notice).collect::<Vec<_>>());
-    agent
+    Ok(agent)
 }

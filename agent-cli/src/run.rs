@@ -2,7 +2,9 @@
 
 use std::io::{self, IsTerminal};
 
-use agent_core::{Agent, Prompt, Session};
+use agent_core::settings::rules;
+use agent_core::{Agent, Prompt, Session, Waits};
+use tempfile::TempDir;
 
 use crate::args::{Output, Task};
 use crate::choose::{self, Chosen};
@@ -42,8 +44,13 @@ pub async fn run(setup: &Setup) -> Result<Exit, CliError> {
     let Ready { first, earlier, chosen } = ready;
     tell(&setup.warnings);
     tell(std::slice::from_ref(&chosen.line));
-    let mut session = sessions::open(setup, earlier, talk.attended)?;
-    let agent = choose::agent(setup, chosen, talk.interactive, talk.attended, &session.place);
+    // Dropped last, when nothing writes there any more.
+    let scratch = setup.args.no_session.then(|| setup.temporary_store()).transpose()?;
+    let mut session = sessions::open(setup, earlier, scratch.as_ref().map(TempDir::path))?;
+    session.attended = talk.attended;
+    session.waits = if talk.interactive { Waits::Children } else { Waits::All };
+    saved_rules(setup, &mut session);
+    let agent = choose::agent(setup, chosen, talk.interactive, talk.attended, &session.place)?;
     let mut view = View::new(setup);
     let mut exit = match first {
         Some(prompt) => view.turn(&agent, &mut session, Prompt::text(prompt), &mut signals).await,
@@ -55,6 +62,14 @@ pub async fn run(setup: &Setup) -> Result<Exit, CliError> {
     session.jobs.end_all();
     view.close(&session)?;
     Ok(exit)
+}
+
+/// What the person has allowed for good.
+fn saved_rules(setup: &Setup, session: &mut Session) {
+    match rules::load(&setup.rules_file()) {
+        Ok(rules) => session.grant_saved(&rules),
+        Err(problem) => tell(&[problem]),
+    }
 }
 
 /// What there must be before the first turn.
@@ -117,9 +132,10 @@ async fn converse(
         match entered {
             Entered::Line(line) if matches!(line.trim(), "/quit" | "/exit") => return Ok(Exit::Done),
             Entered::Line(line) if line.trim().is_empty() => leaving = false,
+            Entered::Line(line) if line.trim() == "/tasks" => tell(&tasks(session)),
             Entered::Line(line) if is_command(&line) => {
                 tell(&[format!(
-                    "there is no command {}; what begins with a word is a prompt, /quit leaves",
+                    "there is no command {}; what begins with a word is a prompt, /tasks lists background commands, /quit leaves",
                     line.trim()
                 )]);
             }
@@ -135,6 +151,15 @@ async fn converse(
             Entered::End => return Ok(Exit::Done),
         }
     }
+}
+
+/// The background commands, a line each.
+fn tasks(session: &Session) -> Vec<String> {
+    let tasks = session.jobs.tasks();
+    if tasks.is_empty() {
+        return vec!["there are no background commands".into()];
+    }
+    tasks.iter().map(|task| format!("{} ({}): {}", task.id(), task.state(), task.title())).collect()
 }
 
 /// One word behind a slash: meant for us, not for the model. A path has more slashes.

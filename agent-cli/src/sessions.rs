@@ -47,21 +47,19 @@ fn wants_last(setup: &Setup) -> bool {
     setup.args.continue_last || setup.args.fork
 }
 
-/// Opens the session to go on with, or a new one. `attended`: a person can answer questions.
+/// Opens the session to go on with, or a new one. `scratch`: its files lie there, and not where sessions are kept.
 ///
 /// # Errors
 /// Its copy cannot be written.
-pub fn open(setup: &Setup, earlier: Option<Earlier>, attended: bool) -> Result<Session, CliError> {
+pub fn open(setup: &Setup, earlier: Option<Earlier>, scratch: Option<&Path>) -> Result<Session, CliError> {
     let sessions = setup.sessions();
     if earlier.is_none() && wants_last(setup) {
         tell(&["this project has no earlier session: this is a new session".into()]);
     }
-    let mut session = match earlier {
-        Some(earlier) => resume(setup, &sessions, earlier)?,
-        None => fresh(setup, &sessions),
-    };
-    session.attended = attended;
-    Ok(session)
+    match earlier {
+        Some(earlier) => resume(setup, &sessions, earlier, scratch),
+        None => Ok(fresh(setup, &sessions, scratch)),
+    }
 }
 
 fn named(name: &str, sessions: &Sessions) -> Result<PathBuf, CliError> {
@@ -78,14 +76,19 @@ fn wrong(problem: String) -> CliError {
     CliError::usage(problem).hint("name a session's id, or the path of its log.jsonl")
 }
 
-fn fresh(setup: &Setup, sessions: &Sessions) -> Session {
+fn fresh(setup: &Setup, sessions: &Sessions, scratch: Option<&Path>) -> Session {
     let id = SessionId::new(RealClock.now());
     let directory = sessions.directory(&id);
     let journal = journal(setup, id, store(setup, &directory));
-    Session::new(setup.place(Some(directory)), journal)
+    Session::new(setup.place(Some(files_in(&directory, scratch))), journal)
 }
 
-fn resume(setup: &Setup, sessions: &Sessions, earlier: Earlier) -> Result<Session, CliError> {
+/// Where a session keeps its own files.
+fn files_in(directory: &Path, scratch: Option<&Path>) -> PathBuf {
+    scratch.unwrap_or(directory).to_owned()
+}
+
+fn resume(setup: &Setup, sessions: &Sessions, earlier: Earlier, scratch: Option<&Path>) -> Result<Session, CliError> {
     let Earlier { directory, log, loaded } = earlier;
     tell(&loaded.repairs);
     let (id, directory) = if setup.args.fork {
@@ -101,7 +104,7 @@ fn resume(setup: &Setup, sessions: &Sessions, earlier: Earlier) -> Result<Sessio
         store.append(&kept).map_err(|e| CliError::failed(format!("copying the session: {e}")))?;
     }
     let journal = journal(setup, id, store).after(loaded.seq);
-    Ok(Session::resumed(setup.place(Some(directory)), journal, loaded))
+    Ok(Session::resumed(setup.place(Some(files_in(&directory, scratch))), journal, loaded))
 }
 
 /// Reads a session. A file without a single numbered line is somebody else's, and is not written to.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use agent_core::discover::{command_env, own_keys};
 use agent_core::equip;
 use agent_core::session::Sessions;
-use agent_core::settings::{self, Settings, flags};
+use agent_core::settings::{self, Settings, flags, rules};
 use agent_skills::Catalogue;
 use agent_tools::policy::{Gate, Permissions};
 use agent_tools::{Place, Tools};
@@ -137,27 +137,42 @@ impl Setup {
         Gate::new(self.settings.mode, self.settings.permissions.unwrap_or(default))
     }
 
-    /// The skills of the directories that are set.
-    pub fn catalogue(&self) -> Catalogue {
-        let dirs: Vec<PathBuf> = self.settings.skills_dirs.iter().map(|dir| self.world.cwd.join(dir)).collect();
+    /// The skills that there are. `local`: for the embedded model.
+    pub fn catalogue(&self, local: bool) -> Catalogue {
+        let dirs = self.settings.skills_dirs(local, self.world.home.as_deref());
+        let dirs: Vec<PathBuf> = dirs.iter().map(|dir| self.world.cwd.join(dir)).collect();
         Catalogue::discover(&dirs)
     }
 
+    /// The skills where no model is chosen.
+    pub fn catalogue_alone(&self) -> Catalogue {
+        self.catalogue(self.asks_for_local())
+    }
+
+    fn asks_for_local(&self) -> bool {
+        self.settings.provider.as_deref() == Some("local")
+    }
+
     /// The tools that are declared. `local`: to the embedded model.
-    pub fn tools(&self, local: bool) -> Tools {
+    pub fn tools(&self, local: bool, skills: Arc<Catalogue>) -> Tools {
         let lookup = |name: &str| self.world.lookup(name);
         let keys = own_keys(&lookup, &self.own_variables());
-        equip(&self.settings, Arc::new(self.catalogue()), local, &keys)
+        equip(&self.settings, skills, local, &keys)
     }
 
     /// The tools that would be declared where no model is chosen.
     pub fn tools_alone(&self) -> Tools {
-        self.tools(self.settings.provider.as_deref() == Some("local"))
+        self.tools(self.asks_for_local(), Arc::new(self.catalogue_alone()))
     }
 
     /// Variables that hold keys of ours besides the usual ones.
     fn own_variables(&self) -> Vec<&str> {
         self.settings.api_key_env.as_deref().into_iter().collect()
+    }
+
+    /// Where saved rules lie.
+    pub fn rules_file(&self) -> PathBuf {
+        self.world.config.join(rules::FILE)
     }
 
     /// The sessions of this project.

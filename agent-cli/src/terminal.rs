@@ -37,6 +37,15 @@ impl Modes {
     }
 }
 
+/// What a person answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Key {
+    /// This.
+    Answer(Answer),
+    /// Yes, for the session and for good.
+    Always,
+}
+
 /// A question that is shown: from its making on keys count as answers, without Enter; what was typed before it does not.
 /// The terminal gets its own modes back when this is dropped.
 pub struct Question(Modes);
@@ -53,11 +62,11 @@ impl Question {
         Self(before)
     }
 
-    /// Waits for `a`, `s` or `r`. Other keys do nothing; a closed terminal is a no.
+    /// Waits for `a`, `s`, `p` or `r`. Other keys do nothing; a closed terminal is a no.
     ///
     /// # Errors
     /// A signal came instead.
-    pub async fn answer(self, signals: &mut Signals) -> Result<Answer, Caught> {
+    pub async fn answer(self, signals: &mut Signals) -> Result<Key, Caught> {
         // Shared with the thread that waits for the keys.
         let gone = Arc::new(AtomicBool::new(false));
         let flag = gone.clone();
@@ -70,11 +79,11 @@ impl Question {
                 let _ = reading.await;
                 Err(caught)
             }
-            answer = &mut reading => Ok(answer.ok().and_then(Result::ok).flatten().unwrap_or(Answer::Reject)),
+            answer = &mut reading => Ok(answer.ok().and_then(Result::ok).flatten().unwrap_or(Key::Answer(Answer::Reject))),
         }
     }
 
-    fn read(&self, gone: &AtomicBool) -> io::Result<Option<Answer>> {
+    fn read(&self, gone: &AtomicBool) -> io::Result<Option<Key>> {
         let stdin = io::stdin();
         let tenth = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
         while !gone.load(Ordering::Relaxed) {
@@ -103,11 +112,12 @@ impl Drop for Question {
 
 /// What arrives at once is one key, with or without Enter. An arrow is several bytes that end in a letter, a pasted text
 /// has any letters: neither is an answer.
-fn answer_of(keys: &[u8]) -> Option<Answer> {
+fn answer_of(keys: &[u8]) -> Option<Key> {
     match keys.trim_ascii() {
-        b"a" | b"A" => Some(Answer::Once),
-        b"s" | b"S" => Some(Answer::Session),
-        b"r" | b"R" => Some(Answer::Reject),
+        b"a" | b"A" => Some(Key::Answer(Answer::Once)),
+        b"s" | b"S" => Some(Key::Answer(Answer::Session)),
+        b"p" | b"P" => Some(Key::Always),
+        b"r" | b"R" => Some(Key::Answer(Answer::Reject)),
         _ => None,
     }
 }
@@ -123,9 +133,10 @@ mod tests {
     #[test]
     fn only_a_key_alone_is_an_answer() {
         for (keys, expect) in [
-            ("a", Some(Answer::Once)),
-            ("S", Some(Answer::Session)),
-            ("r\r\n", Some(Answer::Reject)),
+            ("a", Some(Key::Answer(Answer::Once))),
+            ("S", Some(Key::Answer(Answer::Session))),
+            ("P\n", Some(Key::Always)),
+            ("r\r\n", Some(Key::Answer(Answer::Reject))),
             ("\r", None),
             ("y", None),
             ("\u{1b}[A", None),

@@ -1,8 +1,11 @@
 //! A turn as it is shown: events to the form of output that was asked for, questions to a person.
 
 use std::io::{self, IsTerminal, Write};
+use std::path::PathBuf;
 
+use agent_core::settings::rules;
 use agent_core::{Agent, Ending, Event, Prompt, Session, Stamped, TurnError, start};
+use agent_tools::{Answer, GrantKey};
 use tokio_util::sync::CancellationToken;
 
 use crate::args::Output;
@@ -10,7 +13,7 @@ use crate::error::{CliError, Exit};
 use crate::render::{Screen, Style, Summary, plain};
 use crate::setup::Setup;
 use crate::signals::{Caught, Signals};
-use crate::terminal::Question;
+use crate::terminal::{Key, Question};
 
 /// Tells a person something, dim, on stderr.
 pub fn tell(lines: &[String]) {
@@ -36,6 +39,8 @@ enum Form {
 /// What shows turns.
 pub struct View {
     form: Form,
+    /// Where rules are saved.
+    rules: PathBuf,
     quit: bool,
     lost: Option<io::Error>,
 }
@@ -52,7 +57,7 @@ impl View {
                 Form::Text(screen.within(&setup.world.cwd))
             }
         };
-        Self { form, quit: false, lost: None }
+        Self { form, rules: setup.rules_file(), quit: false, lost: None }
     }
 
     /// Whether a turn ended because the program is to end.
@@ -100,13 +105,29 @@ impl View {
         }
         let (Event::Ask(ask), Some(question)) = (stamped.event, question) else { return };
         match question.answer(signals).await {
-            Ok(answer) => ask.answer(answer),
+            Ok(Key::Answer(answer)) => ask.answer(answer),
+            Ok(Key::Always) => {
+                self.save(&ask.outline.needs.grants);
+                ask.answer(Answer::Session);
+            }
             Err(caught) => {
                 self.quit |= caught == Caught::Terminate;
                 stop.cancel();
             }
         }
         let _ = writeln!(io::stderr());
+    }
+
+    /// Saves what was allowed for good; where that fails it holds for the session.
+    fn save(&self, grants: &[GrantKey]) {
+        if grants.is_empty() {
+            return;
+        }
+        let subjects: Vec<&str> = grants.iter().map(|grant| grant.subject.as_str()).collect();
+        match rules::add(&self.rules, grants) {
+            Ok(()) => tell(&[format!("saved in {}: {}", self.rules.display(), subjects.join(", "))]),
+            Err(problem) => tell(&[problem]),
+        }
     }
 
     fn show(&mut self, stamped: &Stamped) -> io::Result<()> {

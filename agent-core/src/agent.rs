@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use agent_skills::Catalogue;
 use agent_tools::policy::Policy;
-use agent_tools::toolset::{self, Parts};
+use agent_tools::toolset;
 use agent_tools::{Place, Tools};
 use jiff::Timestamp;
 
@@ -46,6 +46,8 @@ pub struct Limits {
     pub max_turns: u64,
     /// Equal calls in a row that end the turn; 0: never.
     pub loop_limit: u32,
+    /// Sub-agents that run at the same time; 0: none may be started.
+    pub max_sub_agents: usize,
     /// Tokens of one answer; none: the model's own limit.
     pub max_tokens: Option<u64>,
     /// How hard the model is to think; none: its own default.
@@ -54,7 +56,7 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { max_turns: 1000, loop_limit: 10, max_tokens: None, effort: None }
+        Self { max_turns: 1000, loop_limit: 10, max_sub_agents: 8, max_tokens: None, effort: None }
     }
 }
 
@@ -67,13 +69,9 @@ pub trait Clock: Send + Sync {
 /// The tools that the settings ask for. `local`: the embedded model is to use them; `keys`: the agent's own, which are
 /// masked in results.
 pub fn equip(settings: &Settings, skills: Arc<Catalogue>, local: bool, keys: &[String]) -> Tools {
-    let mut parts = Parts::default();
-    parts.shell = settings.bash_tool;
-    parts.files = settings.edit_tools(local);
+    let mut parts = settings.parts(local);
     parts.skills = skills;
-    parts.max_output = settings.max_output;
-    parts.timeout = settings.tool_timeout;
-    let tools = toolset::tools(settings.toolset, &parts);
+    let tools = toolset::tools(settings.toolset(local), &parts);
     if settings.mask_secrets { tools.masking(keys) } else { tools }
 }
 
@@ -126,10 +124,13 @@ pub fn assemble(
     let cwd = &surroundings.place.cwd;
     let git = prompt::project_root(cwd).is_some();
     let facts = Facts { cwd: cwd.clone(), platform: surroundings.platform.to_owned(), git };
-    let prompt = Arc::new(Sections::new(settings.toolset, &facts, &read));
+    let toolset = settings.toolset(surroundings.local);
+    let prompt = Sections::new(toolset, &facts, &read).with_skills(toolset, surroundings.skills, surroundings.selected);
+    let prompt = Arc::new(prompt);
     let limits = Limits {
         max_turns: settings.max_turns,
         loop_limit: settings.loop_limit,
+        max_sub_agents: settings.max_sub_agents,
         max_tokens: settings.max_tokens,
         effort: settings.effort,
     };
@@ -145,4 +146,10 @@ pub struct Surroundings<'a> {
     pub config: &'a Path,
     /// The operating system.
     pub platform: &'a str,
+    /// The embedded model works there.
+    pub local: bool,
+    /// The skills that can be loaded.
+    pub skills: &'a Catalogue,
+    /// Those that the model has from the start: their names and texts.
+    pub selected: &'a [(String, String)],
 }

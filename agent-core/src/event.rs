@@ -4,13 +4,18 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_tools::{Answer, Call, CallKind, Change, Outline, Part, ToolOutput};
+use agent_tools::text::clipped;
+use agent_tools::{Answer, Call, CallKind, Change, Outline, Part, SubTask, TaskEnd, ToolOutput};
 use jiff::Timestamp;
 use tokio::sync::oneshot;
 
+use crate::children::ChildEnd;
 use crate::provider::Usage;
 use crate::session::SessionId;
 use crate::turn::TurnError;
+
+/// How much of a prompt or an answer a notice shows, in characters.
+const SHOWN: usize = 200;
 
 /// What a person says to start a turn.
 #[derive(Debug, Clone)]
@@ -142,6 +147,22 @@ pub enum Notice {
         /// The answer.
         decision: Decision,
     },
+    /// A sub-agent was started.
+    ChildStarted {
+        /// Its session.
+        id: SessionId,
+        /// What it is to do.
+        task: SubTask,
+    },
+    /// A sub-agent has ended, and the model is told.
+    ChildEnded {
+        /// How.
+        end: Arc<ChildEnd>,
+        /// What the session has cost with it.
+        total: UsageReport,
+    },
+    /// A background command has ended, and the model is told.
+    TaskEnded(TaskEnd),
     /// Anything else.
     Text(String),
 }
@@ -159,6 +180,14 @@ impl fmt::Display for Notice {
             }
             Self::Permission { call, outline, decision, .. } => {
                 write!(f, "{}: {} ({})", call.name, decision, outline.title)
+            }
+            Self::ChildStarted { id, task } => {
+                let words = if task.description.is_empty() { &task.prompt } else { &task.description };
+                write!(f, "[sub-agent {id}] started: {}", clipped(words, SHOWN))
+            }
+            Self::ChildEnded { end, .. } => write!(f, "{}", clipped(&end.to_string(), SHOWN)),
+            Self::TaskEnded(TaskEnd { id, exit_code, output }) => {
+                write!(f, "[bg-bash {id}] exit_code={exit_code} {}", clipped(output, SHOWN))
             }
             Self::Text(text) => f.write_str(text),
         }

@@ -70,8 +70,10 @@
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
 pub mod agent;
+mod children;
 pub mod discover;
 mod event;
+mod inbox;
 mod message;
 pub mod prompt;
 pub mod provider;
@@ -80,7 +82,8 @@ pub mod settings;
 mod turn;
 
 pub use agent::{Agent, Clock, Limits, assemble, equip};
+pub use children::{ChildEnd, ChildStatus};
 pub use event::{Ask, Decision, Ending, Event, Limit, Notice, Prompt, Stamped, Tally, UsageReport};
 pub use message::{Block, CallResult, Message, Origin};
-pub use session::{Session, SessionId};
+pub use session::{Session, SessionId, Waits};
 pub use turn::{Events, Running, Step, Turn, TurnError, start};

@@ -5,10 +5,16 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use agent_skills::{Catalogue, Skill};
+use agent_tools::Place;
+use agent_tools::builtin::own_files;
+use agent_tools::builtin::skill::placed;
 use agent_tools::toolset::Toolset;
 
 use crate::settings::file::head;
 
+/// How much of a skill's file is read, in bytes.
+const LONGEST_SKILL: u64 = 1 << 20;
 /// How much of an instruction file is read, in bytes.
 const LONGEST: u64 = 64 << 10;
 
@@ -22,6 +28,10 @@ pub enum Section {
     Environment,
     /// What the person and the project want, from their files.
     Instructions,
+    /// The skills that can be loaded.
+    Skills,
+    /// The skills that the person gave.
+    Selected,
 }
 
 /// The system prompt. Cheap to clone.
@@ -29,6 +39,8 @@ pub enum Section {
 pub struct Sections {
     parts: BTreeMap<Section, Arc<str>>,
     text: Arc<str>,
+    /// The toolset has plans: the session's own files are told.
+    plans: bool,
 }
 
 impl Sections {
@@ -36,11 +48,39 @@ impl Sections {
     pub fn new(toolset: Toolset, facts: &Facts, instructions: &[Instruction]) -> Self {
         let rules = match toolset {
             Toolset::Lean => include_str!("prompt/lean.md"),
+            Toolset::Full => include_str!("prompt/full.md"),
         };
-        Self::default()
+        Self { plans: toolset == Toolset::Full, ..Self::default() }
             .with(Section::Rules, rules)
             .with(Section::Environment, &facts.text())
             .with(Section::Instructions, &instruct(instructions))
+    }
+
+    /// Adds the skills: which there are, where the toolset does not tell that with its tools, and those that the person
+    /// gave.
+    #[must_use]
+    pub fn with_skills(self, toolset: Toolset, skills: &Catalogue, selected: &[(String, String)]) -> Self {
+        let index = match toolset {
+            Toolset::Lean => String::new(),
+            Toolset::Full => index(skills),
+        };
+        let given = |(name, text): &(String, String)| format!("<skill name=\"{name}\">\n{}\n</skill>", text.trim());
+        let given: Vec<String> = selected.iter().map(given).collect();
+        self.with(Section::Skills, &index).with(Section::Selected, &given.join("\n\n"))
+    }
+
+    /// The prompt of one session: with the paths of its own files, and its confirmed plan, where the toolset has plans.
+    /// The same bytes until the plan changes.
+    pub fn in_session(&self, place: &Place, plan: Option<&str>) -> Arc<str> {
+        let (Some(draft), true) = (own_files::path(own_files::DRAFT, place), self.plans) else {
+            return self.text.clone();
+        };
+        let mut text = format!("{}\n\n# This session\n\nPlan draft: {}", self.text, draft.display());
+        if let (Some(plan), Some(path)) = (plan, own_files::path(own_files::PLAN, place)) {
+            // Writing into a String does not fail.
+            let _ = write!(text, "\n\n<current-plan path=\"{}\">\n{}\n</current-plan>", path.display(), plan.trim());
+        }
+        text.into()
     }
 
     /// Sets a section; an empty one is left out.
@@ -64,6 +104,56 @@ impl Sections {
     pub fn get(&self, section: Section) -> Option<&str> {
         self.parts.get(&section).map(|part| &**part)
     }
+}
+
+/// The skills, one a line.
+fn index(skills: &Catalogue) -> String {
+    if skills.is_empty() {
+        return String::new();
+    }
+    let line = |skill: &Skill| match skill.description.as_str() {
+        "" => format!("- {}", skill.name),
+        description => format!("- {}: {description}", skill.name),
+    };
+    let lines: Vec<String> = skills.iter().map(line).collect();
+    format!("# Skills\n\nLoad one with the tool Skill as soon as it fits the task.\n\n{}", lines.join("\n"))
+}
+
+/// The texts of the skills that a person names.
+///
+/// # Errors
+/// There is no such skill, or it cannot be read.
+pub fn selected(skills: &Catalogue, names: &[String]) -> Result<Vec<(String, String)>, NoSkill> {
+    let load = |name: &String| {
+        let known = || skills.iter().map(|skill| skill.name.as_str()).collect::<Vec<_>>().join(", ");
+        let skill = skills.get(name).ok_or_else(|| NoSkill::Unknown { name: name.clone(), known: known() })?;
+        let text =
+            skill.load(LONGEST_SKILL).map_err(|e| NoSkill::Unreadable { name: name.clone(), why: e.to_string() })?;
+        Ok((name.clone(), placed(skill, &text)))
+    };
+    names.iter().map(load).collect()
+}
+
+/// Why a skill cannot be given.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NoSkill {
+    /// There is none of this name.
+    #[error("there is no skill {name}; there are: {}", if known.is_empty() { "none" } else { known })]
+    Unknown {
+        /// The name.
+        name: String,
+        /// Those there are.
+        known: String,
+    },
+    /// It cannot be read.
+    #[error("the skill {name} cannot be read: {why}")]
+    Unreadable {
+        /// The name.
+        name: String,
+        /// Why.
+        why: String,
+    },
 }
 
 /// What the model is told of the place where it works.

@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use agent_tools::builtin::own_files;
 use agent_tools::{Details, Files, GrantKey, Host, Jobs, Part, Place, Status, ToolContext, ToolOutput};
 
 pub use id::SessionId;
@@ -17,7 +18,9 @@ pub use load::{Loaded, load};
 pub use store::{JsonLines, Memory, Nowhere, Sessions, Store};
 
 use crate::agent::Agent;
+use crate::children::{Child, ChildEnd, Children};
 use crate::event::{Ending, Event, Notice, UsageReport};
+use crate::inbox::{Inbox, News};
 use crate::message::{CallResult, Message};
 use crate::provider::Usage;
 use crate::turn::{Events, TurnError};
@@ -34,13 +37,29 @@ pub struct Session {
     pub jobs: Arc<Jobs>,
     /// Whether a person can answer questions.
     pub attended: bool,
+    /// What a turn waits for before it ends.
+    pub waits: Waits,
     messages: Vec<Message>,
     /// Results of the last message's calls, until all of them are there.
     results: Vec<CallResult>,
     usage: UsageReport,
     grants: Vec<GrantKey>,
     changed: BTreeSet<PathBuf>,
+    /// The plan that was confirmed.
+    plan: Option<String>,
+    inbox: Inbox,
+    children: Children,
     journal: Journal,
+}
+
+/// What a turn waits for before it ends: what comes in is told to the model, which then goes on.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Waits {
+    /// Sub-agents. What a background command comes to is told with the next prompt.
+    Children,
+    /// Sub-agents and background commands: nobody gives another prompt.
+    #[default]
+    All,
 }
 
 impl Session {
@@ -48,15 +67,19 @@ impl Session {
     pub fn new(place: Place, journal: Journal) -> Self {
         Self {
             id: journal.session().clone(),
+            plan: own_files::text(own_files::PLAN, &place),
             place: Arc::new(place),
             files: Arc::new(agent_tools::builtin::Disk),
             jobs: Arc::default(),
             attended: false,
+            waits: Waits::default(),
             messages: Vec::new(),
             results: Vec::new(),
             usage: UsageReport::default(),
             grants: Vec::new(),
             changed: BTreeSet::new(),
+            inbox: Inbox::default(),
+            children: Children::default(),
             journal,
         }
     }
@@ -79,6 +102,21 @@ impl Session {
     /// The files that tools changed, absolute and sorted.
     pub fn files_changed(&self) -> impl ExactSizeIterator<Item = &PathBuf> {
         self.changed.iter()
+    }
+
+    /// The system prompt: the agent's, and this session's own files where its toolset has any.
+    pub fn prompt(&self, agent: &Agent) -> Arc<str> {
+        agent.prompt.in_session(&self.place, self.plan.as_deref())
+    }
+
+    /// Reads the confirmed plan again.
+    pub(crate) fn read_plan(&mut self) {
+        self.plan = own_files::text(own_files::PLAN, &self.place);
+    }
+
+    /// Grants what a person has saved as rules.
+    pub fn grant_saved(&mut self, rules: &[GrantKey]) {
+        self.grant(rules);
     }
 
     /// What the calls of this session work with.
@@ -139,6 +177,83 @@ impl Session {
         }
         let notice = Event::Notice(Notice::Text("calls that were cut off are answered as such".into()));
         self.tell_with(events, notice, Message::Results(results)).await
+    }
+
+    /// Whether something is still to come that the turn waits for.
+    pub(crate) fn awaits(&self) -> bool {
+        let tasks = match self.waits {
+            Waits::Children => 0,
+            Waits::All => self.jobs.running(),
+        };
+        self.children.unheard + tasks > 0
+    }
+
+    /// Waits until there is news.
+    pub(crate) async fn news(&mut self) {
+        self.inbox.wait().await;
+    }
+
+    /// Where news are put in.
+    pub(crate) fn news_sender(&self) -> tokio::sync::mpsc::UnboundedSender<News> {
+        self.inbox.sender()
+    }
+
+    /// Tells the model what has come in, in one message. Says whether there was anything.
+    pub(crate) async fn take_news(&mut self, events: &Events) -> Result<bool, TurnError> {
+        let news = self.inbox.take();
+        let text: Vec<String> = news.iter().map(News::text).collect();
+        let notices: Vec<Notice> = news.into_iter().map(|news| self.heard(news)).collect();
+        let last = notices.len().saturating_sub(1);
+        let mut message = Some(Message::user(text.join("\n\n")));
+        for (number, notice) in notices.into_iter().enumerate() {
+            match message.take_if(|_| number == last) {
+                Some(message) => self.tell_with(events, Event::Notice(notice), message).await?,
+                None => self.tell(events, Event::Notice(notice)).await?,
+            }
+        }
+        Ok(!text.is_empty())
+    }
+
+    fn heard(&mut self, news: News) -> Notice {
+        match news {
+            News::Note(note) => note.task.map_or(Notice::Text(note.text), Notice::TaskEnded),
+            News::Child(end) => {
+                self.children.unheard = self.children.unheard.saturating_sub(1);
+                self.spend_child(&end);
+                Notice::ChildEnded { end, total: self.usage }
+            }
+        }
+    }
+
+    fn spend_child(&mut self, end: &ChildEnd) {
+        self.usage.total += end.usage;
+        self.usage.requests += end.requests;
+    }
+
+    /// A session for a sub-agent, with this conversation where it is a fork: all but the answer whose calls are open.
+    pub(crate) fn child(&self, fork: bool) -> Result<Self, TurnError> {
+        let (mut journal, store) = self.journal.child();
+        let place = Place { store, ..Place::clone(&self.place) };
+        let messages = if fork { &self.messages[..self.messages.len().saturating_sub(1)] } else { &[] };
+        if fork {
+            journal.copy(messages)?;
+        }
+        let mut child = Self::new(place, journal);
+        child.messages = messages.to_vec();
+        child.files.clone_from(&self.files);
+        child.attended = self.attended;
+        child.grants.clone_from(&self.grants);
+        Ok(child)
+    }
+
+    /// Starts a sub-agent.
+    pub(crate) fn start_child(&mut self, child: Child) {
+        self.children.start(child);
+    }
+
+    /// Sees to it that no sub-agent outlives the turn.
+    pub(crate) async fn settle(&mut self) {
+        self.children.settle().await;
     }
 
     /// Counts a request.

@@ -5,6 +5,7 @@ pub mod file;
 pub mod flags;
 mod keys;
 mod origin;
+pub mod rules;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,7 +13,7 @@ use std::time::Duration;
 
 use agent_tools::Sandbox;
 use agent_tools::policy::{Mode, Permissions};
-use agent_tools::toolset::Toolset;
+use agent_tools::toolset::{Parts, Toolset};
 use serde_json::{Map, Value};
 
 pub(crate) use keys::without_credentials;
@@ -81,15 +82,12 @@ pub struct Entry {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Settings {
-    /// `toolset`
-    pub toolset: Toolset,
+    toolset: Toolset,
     /// `bashTool`
     pub bash_tool: bool,
     edit_tools: Option<bool>,
-    /// `skillsDir`: as written; relative ones start at the session's working directory.
-    pub skills_dirs: Vec<PathBuf>,
-    /// `maxOutput`, in the toolset's unit: characters for `lean`.
-    pub max_output: usize,
+    skills_dirs: Option<Vec<PathBuf>>,
+    max_output: Option<usize>,
     /// `previewLines`
     pub preview_lines: usize,
     /// `permissions`; none: the frontend's default.
@@ -120,8 +118,7 @@ pub struct Settings {
     pub max_tokens: Option<u64>,
     /// `maxCost`, in the currency of the provider's prices; none: no limit.
     pub max_cost: Option<f64>,
-    /// `toolTimeout`
-    pub tool_timeout: Duration,
+    tool_timeout: Option<Duration>,
     /// `idleTimeout`: how long the model may send nothing.
     pub idle_timeout: Duration,
     /// `maxSubAgents` at a time.
@@ -156,11 +153,11 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         Self {
-            toolset: Toolset::Lean,
+            toolset: Toolset::Full,
             bash_tool: true,
             edit_tools: None,
-            skills_dirs: vec!["skills".into()],
-            max_output: 10_000,
+            skills_dirs: None,
+            max_output: None,
             preview_lines: 10,
             permissions: None,
             mode: Mode::DEFAULT,
@@ -176,7 +173,7 @@ impl Default for Settings {
             max_context: None,
             max_tokens: None,
             max_cost: None,
-            tool_timeout: Duration::from_secs(30),
+            tool_timeout: None,
             idle_timeout: Duration::from_secs(120),
             max_sub_agents: 8,
             loop_limit: 10,
@@ -197,8 +194,7 @@ impl Default for Settings {
 }
 
 /// Settings of parts that are not built yet.
-const LATER: [&str; 8] =
-    ["maxContext", "maxCost", "maxSubAgents", "compact", "mcpServers", "loginShell", "theme", "notify"];
+const LATER: [&str; 6] = ["maxContext", "maxCost", "compact", "mcpServers", "theme", "notify"];
 
 impl Settings {
     /// Fills and checks. Layers are taken in the order default, user, project, environment, flags; of two of the same
@@ -220,7 +216,42 @@ impl Settings {
         Ok((settings, warnings))
     }
 
-    /// Whether the file tools are declared: as set, else only for the embedded model.
+    /// The toolset. The embedded model has `lean`, unless a flag says otherwise: it is too small for eleven tools.
+    pub fn toolset(&self, local: bool) -> Toolset {
+        if local && !matches!(self.source("toolset"), Source::Flag(_)) { Toolset::Lean } else { self.toolset }
+    }
+
+    /// What the tools are made from, with the toolset's own limits where none are set; without skills.
+    pub fn parts(&self, local: bool) -> Parts {
+        let mut parts = Parts::of(self.toolset(local));
+        parts.shell = self.bash_tool;
+        parts.files = self.edit_tools(local);
+        parts.login_shell = self.login_shell;
+        parts.max_output = self.max_output.unwrap_or(parts.max_output);
+        parts.timeout = self.tool_timeout.unwrap_or(parts.timeout);
+        parts
+    }
+
+    /// The directories with skills, the first one winning: those that are set, and for `full` the usual ones of the
+    /// working directory and of the home directory behind them. Relative ones start at the working directory.
+    pub fn skills_dirs(&self, local: bool, home: Option<&Path>) -> Vec<PathBuf> {
+        let set = self.skills_dirs.clone();
+        match self.toolset(local) {
+            Toolset::Lean => set.unwrap_or_else(|| vec!["skills".into()]),
+            Toolset::Full => {
+                let here = [".agents/skills", ".claude/skills", "skills"].map(PathBuf::from);
+                let at_home = home.map(|home| [".agents/skills", ".claude/skills"].map(|dir| home.join(dir)));
+                set.into_iter().flatten().chain(here).chain(at_home.into_iter().flatten()).collect()
+            }
+        }
+    }
+
+    /// Whether the embedded model is asked for.
+    fn is_local(&self) -> bool {
+        self.provider.as_deref() == Some("local")
+    }
+
+    /// Whether the file tools of `lean` are declared: as set, else only for the embedded model.
     pub fn edit_tools(&self, local: bool) -> bool {
         self.edit_tools.unwrap_or(local)
     }

@@ -69,6 +69,8 @@ pub struct Turn<'a> {
     session: &'a mut Session,
     events: &'a Events,
     stop: CancellationToken,
+    /// Fires with `stop`, and when the turn ends otherwise: no sub-agent outlives it.
+    children: CancellationToken,
     repeats: Repeats,
     requests: u64,
     refused: Option<String>,
@@ -89,7 +91,8 @@ impl<'a> Turn<'a> {
         session.answer_open_calls(events).await?;
         let message = Message::User(prompt.parts.clone());
         session.tell_with(events, Event::Prompt(prompt), message).await?;
-        Ok(Self { agent, session, events, stop, repeats: Repeats::default(), requests: 0, refused: None })
+        let children = stop.child_token();
+        Ok(Self { agent, session, events, stop, children, repeats: Repeats::default(), requests: 0, refused: None })
     }
 
     /// Makes one request and answers its calls.
@@ -101,6 +104,7 @@ impl<'a> Turn<'a> {
             return Ok(Step::Ended(Ending::Limit(Limit::Turns(self.requests))));
         }
         self.requests += 1;
+        self.session.take_news(self.events).await?;
         let Some(reply) = ask::ask(self).await? else {
             return Ok(Step::Ended(Ending::Cancelled));
         };
@@ -110,10 +114,28 @@ impl<'a> Turn<'a> {
             Stop::End => {}
         }
         if reply.calls.is_empty() {
-            return Ok(Step::Ended(self.refused.take().map_or(Ending::Done, Ending::Blocked)));
+            return self.rest().await;
         }
         let times = tools::answer(self, &reply.calls).await?;
         Ok(self.after_calls(times))
+    }
+
+    /// The model has no more to call: the turn is over, unless something is still to come that it waits for.
+    async fn rest(&mut self) -> Result<Step, TurnError> {
+        let stop = self.stop.clone();
+        loop {
+            if self.session.take_news(self.events).await? {
+                return Ok(Step::Again);
+            }
+            if !self.session.awaits() {
+                return Ok(Step::Ended(self.refused.take().map_or(Ending::Done, Ending::Blocked)));
+            }
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => return Ok(Step::Ended(Ending::Cancelled)),
+                () = self.session.news() => {}
+            }
+        }
     }
 
     fn after_calls(&self, times: u32) -> Step {
@@ -128,6 +150,13 @@ impl<'a> Turn<'a> {
     }
 
     async fn run(&mut self) -> Result<Ending, TurnError> {
+        let ended = self.to_the_end().await;
+        self.children.cancel();
+        self.session.settle().await;
+        ended
+    }
+
+    async fn to_the_end(&mut self) -> Result<Ending, TurnError> {
         loop {
             if let Step::Ended(ending) = self.step().await? {
                 return Ok(ending);
@@ -175,6 +204,7 @@ impl Running<'_> {
                 () = turn => self.turn = None,
             }
         }
-        self.events.recv().await
+        // Not waited for: a question of a sub-agent that is just ending may still hold the other end.
+        self.events.try_recv().ok()
     }
 }

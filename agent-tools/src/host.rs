@@ -20,6 +20,11 @@ pub trait Host: Send + Sync {
         false
     }
 
+    /// Tells whether an earlier answer of a person covers this call: then nobody is asked.
+    async fn granted(&self, _call: &Call, _outline: &Outline) -> bool {
+        false
+    }
+
     /// Asks a person. `change` is what would be written, where that is known.
     async fn ask(&self, _call: &Call, _outline: &Outline, _why: &str, _change: Option<&Change>) -> Answer {
         Answer::Reject

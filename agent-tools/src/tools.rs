@@ -185,6 +185,9 @@ impl Question<'_> {
     }
 
     async fn ask(&self, why: &str, unanswered: &Unanswered, change: Option<&Change>) -> Result<(), Box<ToolOutput>> {
+        if self.cx.host.granted(self.call, self.outline).await {
+            return Ok(());
+        }
         let rejection = || Box::new(ToolOutput::new(Status::Rejected, rejected(self.outline.kind)));
         if self.cx.host.attended() {
             return match self.cx.host.ask(self.call, self.outline, why, change).await {

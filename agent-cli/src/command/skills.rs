@@ -11,7 +11,7 @@ use crate::setup::Setup;
 /// # Errors
 /// Output that cannot be written.
 pub fn run(setup: &Setup, as_json: bool) -> Result<(), CliError> {
-    let catalogue = setup.catalogue();
+    let catalogue = setup.catalogue_alone();
     if as_json {
         let skills: Vec<_> = catalogue
             .iter()
@@ -27,7 +27,7 @@ pub fn run(setup: &Setup, as_json: bool) -> Result<(), CliError> {
     let mut text: String = catalogue.iter().map(|s| format!("{} — {}\n", s.name, s.description)).collect();
     if catalogue.is_empty() {
         text.push_str(
-            "No skills. A skill is a file NAME.md or NAME/SKILL.md in a directory of the setting skillsDir.\n",
+            "No skills. A skill is a file NAME.md or NAME/SKILL.md in .agents/skills, .claude/skills or skills, here or (the first two) in the home directory, or in a directory of the setting skillsDir.\n",
         );
     }
     for d in catalogue.diagnostics() {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use agent_tools::builtin::Disk;
+use agent_tools::builtin::{Disk, own_files};
 use agent_tools::policy::Permissions;
 use agent_tools::{Alone, Call, Jobs, Status, ToolContext, ToolOutput, Tools, dispatch};
 use serde::Deserialize;
@@ -38,7 +38,7 @@ pub fn list(setup: &Setup, as_json: bool) -> Result<(), CliError> {
 pub async fn call(setup: &Setup, name: &str, input: &str, as_json: bool) -> Result<Exit, CliError> {
     let input = if input == "-" { stdin().await? } else { input.to_owned() };
     let bench = Bench::new(setup)?;
-    let output = dispatch(&bench.tools, &Call::new("1", name, input), &bench.cx).await;
+    let output = bench.call(&Call::new("1", name, input)).await;
     if as_json {
         print_json(&shown(&output))?;
     } else {
@@ -91,7 +91,7 @@ async fn answer(bench: &Bench, number: usize, line: &[u8]) -> ToolOutput {
     match serde_json::from_slice::<Line<'_>>(line) {
         Ok(Line { name, input }) => {
             let arguments = input.map_or("{}", RawValue::get);
-            dispatch(&bench.tools, &Call::new(number.to_string(), name, arguments), &bench.cx).await
+            bench.call(&Call::new(number.to_string(), name, arguments)).await
         }
         Err(e) => no_call(&e.to_string()),
     }
@@ -131,6 +131,11 @@ impl Bench {
             jobs: Arc::<Jobs>::default(),
         };
         Ok(Self { tools: setup.tools_alone(), cx, _store: store })
+    }
+
+    async fn call(&self, call: &Call) -> ToolOutput {
+        self.cx.policy.planning(own_files::open_draft(&self.cx.place));
+        dispatch(&self.tools, call, &self.cx).await
     }
 }
 

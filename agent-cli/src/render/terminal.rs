@@ -138,8 +138,11 @@ impl<O: Write, E: Write> Screen<O, E> {
         }
         self.subject(&ask.call.name, &ask.outline.title)?;
         let grants: Vec<String> = ask.outline.needs.grants.iter().map(|g| one_line(&g.subject)).collect();
-        let session =
-            if grants.is_empty() { String::new() } else { format!(" · s: {} for this session", grants.join(", ")) };
+        let session = if grants.is_empty() {
+            String::new()
+        } else {
+            format!(" · s: {} for this session · p: for good", grants.join(", "))
+        };
         write!(self.err, "{}", self.style.bold(&format!("  a: allow once{session} · r: reject  [a/s/r] ")))?;
         self.err.flush()
     }
@@ -289,5 +292,14 @@ fn sign(kind: CallKind) -> &'static str {
 
 /// Lines that tell how a command ended: shown even where the preview ends before them.
 fn is_suffix(line: &str) -> bool {
-    ["[exit code: ", "[error: ", "[output truncated ", "[LOOP_DETECTED: "].iter().any(|start| line.starts_with(start))
+    const STARTS: [&str; 7] = [
+        "[exit code: ",
+        "[killed by signal ",
+        "[error: ",
+        "[output truncated ",
+        "[LOOP_DETECTED: ",
+        "[... command ",
+        "[the sandbox ",
+    ];
+    STARTS.iter().any(|start| line.starts_with(start))
 }

@@ -30,6 +30,7 @@ pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
 pub struct Test {
     root: TempDir,
     pub model: Model,
+    toolset: Option<&'static str>,
     args: Vec<OsString>,
     env: Vec<(String, Option<OsString>)>,
     stdin: Vec<u8>,
@@ -41,7 +42,19 @@ impl Test {
         for dir in ["home", "agent", "work"] {
             fs::create_dir(root.path().join(dir)).unwrap();
         }
-        Self { root, model: Model::start(answers), args: Vec::new(), env: Vec::new(), stdin: Vec::new() }
+        Self {
+            root,
+            model: Model::start(answers),
+            toolset: Some("lean"),
+            args: Vec::new(),
+            env: Vec::new(),
+            stdin: Vec::new(),
+        }
+    }
+
+    /// With the toolset that everybody has, not with `lean`.
+    pub fn full(self) -> Self {
+        Self { toolset: None, ..self }
     }
 
     pub fn args<S: Into<OsString>>(mut self, args: impl IntoIterator<Item = S>) -> Self {
@@ -110,6 +123,7 @@ impl Test {
 
     pub fn command(&self) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_agent"));
+        command.args(self.toolset.iter().flat_map(|name| ["--toolset", name]));
         command.args(&self.args).current_dir(self.work()).env_clear();
         for name in ["PATH", "TMPDIR", "LD_LIBRARY_PATH"] {
             command.envs(std::env::var_os(name).map(|value| (name, value)));

@@ -4,17 +4,20 @@
 //! the others are for people and programs. Readers ignore what they do not know.
 
 use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use agent_tools::Status;
+use agent_tools::{Status, TaskEnd};
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::{SessionId, Store, text_of};
 use crate::agent::Clock;
+use crate::children::ChildEnd;
 use crate::event::{Ending, Event, Limit, Notice, Stamped, UsageReport};
 use crate::message::Message;
+use crate::provider::Usage;
 use crate::turn::TurnError;
 
 /// The version of the log's format, in `session_start`.
@@ -54,17 +57,37 @@ impl Journal {
         let at = self.clock.now();
         let mut lines = String::new();
         let start = Record::SessionStart { session_id: self.session.as_str(), version: VERSION, cwd: &self.cwd };
-        let records = [(!self.begun).then_some(start), Record::of(&event), message.map(Record::Message)];
-        for record in records.into_iter().flatten() {
+        let start = (!self.begun).then_some(start);
+        let records = start.into_iter().chain(Record::of(&event).into_iter().flatten());
+        for record in records.chain(message.map(Record::Message)) {
             self.seq += 1;
-            lines.push_str(&serde_json::to_string(&Line { record, ts: at, seq: self.seq })?);
-            lines.push('\n');
+            Line { record, ts: at, seq: self.seq }.write(&mut lines)?;
         }
         if !lines.is_empty() {
             self.store.append(&lines)?;
             self.begun = true;
         }
         Ok(Stamped { session: self.session.clone(), at, event, lines: lines.into() })
+    }
+
+    /// Writes messages that another session's log has: what a fork begins with.
+    pub(crate) fn copy(&mut self, messages: &[Message]) -> io::Result<()> {
+        let at = self.clock.now();
+        let mut lines = String::new();
+        let start = Record::SessionStart { session_id: self.session.as_str(), version: VERSION, cwd: &self.cwd };
+        for record in std::iter::once(start).chain(messages.iter().map(Record::Message)) {
+            self.seq += 1;
+            Line { record, ts: at, seq: self.seq }.write(&mut lines)?;
+        }
+        self.begun = true;
+        self.store.append(&lines)
+    }
+
+    /// The log of a sub-agent's session beside this one, and where that session keeps its files.
+    pub(crate) fn child(&self) -> (Self, Option<PathBuf>) {
+        let id = SessionId::of_child(self.clock.now());
+        let (store, directory) = self.store.sibling(&id);
+        (Self::new(id, store, self.clock.clone(), self.cwd.clone()), directory)
     }
 
     /// Writes the end of a turn. Where that fails the event carries the failure.
@@ -88,21 +111,87 @@ struct Line<'a> {
     seq: u64,
 }
 
+impl Line<'_> {
+    fn write(&self, lines: &mut String) -> io::Result<()> {
+        lines.push_str(&serde_json::to_string(self)?);
+        lines.push('\n');
+        Ok(())
+    }
+}
+
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum Record<'a> {
-    SessionStart { session_id: &'a str, version: u32, cwd: &'a str },
-    UserInput { content: String },
-    Text { content: &'a str },
-    Thinking { content: &'a str },
-    ToolCall { name: &'a str, id: &'a str, input: Input<'a> },
-    ToolResult { tool_use_id: &'a str, name: &'a str, content: String, status: Status },
-    Usage(UsageRecord),
-    Retry { attempt: u32, delay_ms: u64, reason: &'a str },
-    Permission { id: &'a str, name: &'a str, required: String, allowed: String, decision: String },
-    Notice { message: String },
-    Stop { reason: &'static str },
-    Error { message: String },
+    SessionStart {
+        session_id: &'a str,
+        version: u32,
+        cwd: &'a str,
+    },
+    UserInput {
+        content: String,
+    },
+    Text {
+        content: &'a str,
+    },
+    Thinking {
+        content: &'a str,
+    },
+    ToolCall {
+        name: &'a str,
+        id: &'a str,
+        input: Input<'a>,
+    },
+    ToolResult {
+        tool_use_id: &'a str,
+        name: &'a str,
+        content: String,
+        status: Status,
+    },
+    Usage(UsageRecord<'a>),
+    Retry {
+        attempt: u32,
+        delay_ms: u64,
+        reason: &'a str,
+    },
+    Permission {
+        id: &'a str,
+        name: &'a str,
+        required: String,
+        allowed: String,
+        decision: String,
+    },
+    SubAgentStart {
+        session_id: &'a str,
+        prompt: &'a str,
+        description: &'a str,
+        fork: bool,
+    },
+    SubAgentResult {
+        session_id: &'a str,
+        status: String,
+        input_tokens: u64,
+        output_tokens: u64,
+        thinking: &'a str,
+        text: &'a str,
+    },
+    SubAgentEnd {
+        session_id: &'a str,
+        status: String,
+    },
+    AsyncTaskResult {
+        task_id: &'a str,
+        exit_code: i32,
+        output: &'a str,
+    },
+    Notice {
+        message: String,
+    },
+    Stop {
+        reason: &'static str,
+    },
+    Error {
+        message: String,
+    },
     Message(&'a Message),
 }
 
@@ -122,8 +211,10 @@ impl<'a> Input<'a> {
 }
 
 #[derive(Serialize)]
-struct UsageRecord {
+struct UsageRecord<'a> {
     kind: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sub_session_id: Option<&'a str>,
     input_tokens: u64,
     output_tokens: u64,
     cache_read_input_tokens: u64,
@@ -133,14 +224,16 @@ struct UsageRecord {
     agent_request_count: u64,
 }
 
-impl From<&UsageReport> for UsageRecord {
-    fn from(report: &UsageReport) -> Self {
+impl<'a> UsageRecord<'a> {
+    /// What was spent now, by a sub-agent where one is named, and in all.
+    fn new(spent: Usage, child: Option<&'a SessionId>, report: &UsageReport) -> Self {
         Self {
-            kind: "agent",
-            input_tokens: report.last.input_tokens,
-            output_tokens: report.last.output_tokens,
-            cache_read_input_tokens: report.last.cache_read_input_tokens,
-            cache_creation_input_tokens: report.last.cache_creation_input_tokens,
+            kind: if child.is_some() { "sub_agent" } else { "agent" },
+            sub_session_id: child.map(SessionId::as_str),
+            input_tokens: spent.input_tokens,
+            output_tokens: spent.output_tokens,
+            cache_read_input_tokens: spent.cache_read_input_tokens,
+            cache_creation_input_tokens: spent.cache_creation_input_tokens,
             total_input_tokens: report.total.input_tokens,
             total_output_tokens: report.total.output_tokens,
             agent_request_count: report.requests,
@@ -151,8 +244,8 @@ impl From<&UsageReport> for UsageRecord {
 impl<'a> Record<'a> {
     /// What the log has of an event, besides the message that it completes.
     #[deny(clippy::wildcard_enum_match_arm)]
-    fn of(event: &'a Event) -> Option<Self> {
-        Some(match event {
+    fn of(event: &'a Event) -> [Option<Self>; 3] {
+        let only = match event {
             Event::Prompt(prompt) => Self::UserInput { content: text_of(&prompt.parts) },
             Event::Text(content) => Self::Text { content },
             Event::Thinking(content) => Self::Thinking { content },
@@ -165,16 +258,43 @@ impl<'a> Record<'a> {
                 content: output.text(),
                 status: output.status,
             },
-            Event::Usage(report) => Self::Usage(report.into()),
+            Event::Usage(report) => Self::Usage(UsageRecord::new(report.last, None, report)),
+            Event::Notice(Notice::ChildEnded { end, total }) => return Self::of_child(end, total).map(Some),
             Event::Notice(notice) => Self::of_notice(notice),
             Event::Ended(Ok(ending)) => Self::Stop { reason: stop_reason(ending) },
             Event::Ended(Err(error)) => Self::Error { message: error.to_string() },
-            Event::Ask(_) | Event::Started { .. } | Event::Output { .. } => return None,
-        })
+            Event::Ask(_) | Event::Started { .. } | Event::Output { .. } => return [None, None, None],
+        };
+        [Some(only), None, None]
+    }
+
+    fn of_child(end: &'a ChildEnd, total: &UsageReport) -> [Self; 3] {
+        let (session_id, status) = (end.id.as_str(), end.status.to_string());
+        [
+            Self::Usage(UsageRecord::new(end.usage, Some(&end.id), total)),
+            Self::SubAgentResult {
+                session_id,
+                status: status.clone(),
+                input_tokens: end.usage.input_tokens,
+                output_tokens: end.usage.output_tokens,
+                thinking: &end.thinking,
+                text: &end.text,
+            },
+            Self::SubAgentEnd { session_id, status },
+        ]
     }
 
     fn of_notice(notice: &'a Notice) -> Self {
         match notice {
+            Notice::ChildStarted { id, task } => Self::SubAgentStart {
+                session_id: id.as_str(),
+                prompt: &task.prompt,
+                description: &task.description,
+                fork: task.fork,
+            },
+            Notice::TaskEnded(TaskEnd { id, exit_code, output }) => {
+                Self::AsyncTaskResult { task_id: id, exit_code: *exit_code, output }
+            }
             Notice::Retry { attempt, delay, reason } => {
                 let delay_ms = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
                 Self::Retry { attempt: *attempt, delay_ms, reason }
@@ -186,7 +306,9 @@ impl<'a> Record<'a> {
                 allowed: allowed.to_string(),
                 decision: decision.to_string(),
             },
-            Notice::Repeated { .. } | Notice::Text(_) => Self::Notice { message: notice.to_string() },
+            Notice::ChildEnded { .. } | Notice::Repeated { .. } | Notice::Text(_) => {
+                Self::Notice { message: notice.to_string() }
+            }
         }
     }
 }

@@ -20,6 +20,11 @@ pub trait Store: Send + Sync {
     /// # Errors
     /// Those of the disk.
     fn sync(&mut self) -> io::Result<()>;
+
+    /// Where the log of a sub-agent's session goes, and the directory of its other files. Nowhere by default.
+    fn sibling(&self, _id: &SessionId) -> (Box<dyn Store>, Option<PathBuf>) {
+        (Box::new(Nowhere), None)
+    }
 }
 
 /// A file of JSON lines. It and its directories are made with the first line.
@@ -86,6 +91,12 @@ fn private_directories(path: &Path) -> io::Result<()> {
 }
 
 impl Store for JsonLines {
+    fn sibling(&self, id: &SessionId) -> (Box<dyn Store>, Option<PathBuf>) {
+        let Some(project) = self.path.parent().and_then(Path::parent) else { return (Box::new(Nowhere), None) };
+        let directory = project.join(id.as_str());
+        (Box::new(Self::new(Sessions::log(&directory))), Some(directory))
+    }
+
     fn append(&mut self, lines: &str) -> io::Result<()> {
         self.write(lines).map_err(|error| self.named(&error))
     }
@@ -158,12 +169,13 @@ impl Sessions {
         directory.join("log.jsonl")
     }
 
-    /// The session that was used last.
+    /// The session that was used last, those of sub-agents aside.
     pub fn latest(&self) -> Option<PathBuf> {
         let used =
             |directory: &PathBuf| -> Option<SystemTime> { Self::log(directory).metadata().ok()?.modified().ok() };
         let entries = fs::read_dir(&self.project).ok()?;
-        let with_time = entries.flatten().filter_map(|e| Some((used(&e.path())?, e.path())));
+        let own = entries.flatten().filter(|e| !SessionId::named(e.file_name().to_string_lossy()).is_child());
+        let with_time = own.filter_map(|e| Some((used(&e.path())?, e.path())));
         with_time.max().map(|(_, path)| path)
     }
 

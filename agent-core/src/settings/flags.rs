@@ -37,7 +37,7 @@ const fn repeatable(option: OptionSpec) -> OptionSpec {
 /// The options that both binaries share.
 pub const OPTIONS: &[OptionSpec] = &[
     repeatable(own("set", Some("KEY=VALUE"), "Set any setting by its name")),
-    setting("toolset", "NAME", "toolset", "The tools that the model has: lean"),
+    setting("toolset", "NAME", "toolset", "The tools that the model has: full, lean"),
     setting("mode", "MODE", "bashMode", "What runs without asking, as four octal digits: 0467"),
     setting("permissions", "WORD", "permissions", "How much is asked: ask, auto, allow"),
     setting("provider", "NAME", "provider", "Who runs the model: openai, anthropic, local, …"),
@@ -59,6 +59,7 @@ pub const OPTIONS: &[OptionSpec] = &[
     setting("effort", "WORD", "effort", "How hard the model thinks: low, medium, high, xhigh, max"),
     repeatable(setting("skills-dir", "DIR", "skillsDir", "A directory with skills")),
     repeatable(setting("add-dir", "DIR", "additionalDirectories", "A further directory that counts as workspace")),
+    repeatable(own("skill", Some("NAME"), "Give the model this skill from the start")),
     own("cwd", Some("DIR"), "Work in this directory"),
     own("config", Some("FILE"), "Read the user's settings from this file"),
     own("no-session", None, "Keep nothing of this session"),

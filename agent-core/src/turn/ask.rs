@@ -99,7 +99,8 @@ async fn receive(turn: &mut Turn<'_>, partial: &mut Partial) -> Result<(), Failu
 async fn send(turn: &Turn<'_>) -> Result<Replies, ProviderError> {
     let agent = &turn.agent;
     let declarations: Vec<&Declaration> = agent.tools.declarations().collect();
-    let mut request = Request::new(agent.prompt.text(), turn.session.messages(), &declarations);
+    let prompt = turn.session.prompt(agent);
+    let mut request = Request::new(&prompt, turn.session.messages(), &declarations);
     request.max_tokens = agent.limits.max_tokens;
     request.effort = agent.limits.effort;
     agent.provider.reply(request).await

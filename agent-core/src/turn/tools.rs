@@ -3,8 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use agent_tools::builtin::own_files;
 use agent_tools::policy::Mode;
-use agent_tools::{Answer, Call, CallKind, Change, Host, Outline, Status, ToolContext, ToolError, ToolOutput, Tools};
+use agent_tools::{
+    Answer, Call, CallKind, Change, Host, Note, Outline, Status, SubTask, ToolContext, ToolError, ToolOutput, Tools,
+};
 use async_trait::async_trait;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesOrdered;
@@ -14,7 +17,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::repeats::{TOLD_FROM, told};
 use super::{Turn, TurnError};
+use crate::children::Child;
 use crate::event::{Ask, Decision, Event, Notice};
+use crate::inbox::News;
 use crate::message::CallResult;
 
 /// Answers all calls, and puts the results into the session. Says how often the last call was made in a row.
@@ -33,6 +38,7 @@ pub(super) async fn answer(turn: &mut Turn<'_>, calls: &[Arc<Call>]) -> Result<u
         while let Some(next) = announced.next_if(|next| next.only_reads && batch[0].only_reads) {
             batch.push(next);
         }
+        cx.policy.planning(own_files::open_draft(&cx.place));
         times = run(turn, &tools, batch, &cx, &mut ups, calls.len()).await?;
     }
     Ok(times)
@@ -143,6 +149,9 @@ async fn record(turn: &mut Turn<'_>, answered: Answered, all: usize) -> Result<u
     }
     turn.refused = refusal(&output, turn.session.attended);
     turn.session.changed(&output);
+    if kind == CallKind::Plan {
+        turn.session.read_plan();
+    }
     let result = CallResult {
         id: call.id.clone(),
         name: call.name.clone(),
@@ -174,6 +183,7 @@ enum Up {
     Answered { call: Arc<Call>, outline: Arc<Outline>, decision: Decision },
     Started { id: String, done: oneshot::Sender<()> },
     Output { id: String, tail: String },
+    Delegate { task: SubTask, reply: oneshot::Sender<Result<String, ToolError>> },
 }
 
 async fn serve(turn: &mut Turn<'_>, up: Up) -> Result<(), TurnError> {
@@ -190,7 +200,33 @@ async fn serve(turn: &mut Turn<'_>, up: Up) -> Result<(), TurnError> {
             Ok(())
         }
         Up::Output { id, tail } => turn.tell(Event::Output { id, tail }).await,
+        Up::Delegate { task, reply } => {
+            let _ = reply.send(delegate(turn, task).await?);
+            Ok(())
+        }
     }
+}
+
+/// Starts a sub-agent; the answer is what the model reads.
+async fn delegate(turn: &mut Turn<'_>, task: SubTask) -> Result<Result<String, ToolError>, TurnError> {
+    if turn.session.id.is_child() {
+        return Ok(Err(ToolError::new("sub-agent recursion limit reached; child agents cannot launch SubAgent")));
+    }
+    if turn.agent.limits.max_sub_agents == 0 {
+        return Ok(Err(ToolError::new("sub-agents are switched off (maxSubAgents: 0); do the work yourself")));
+    }
+    let session = turn.session.child(task.fork)?;
+    let id = session.id.clone();
+    turn.notice(Notice::ChildStarted { id: id.clone(), task: task.clone() }).await?;
+    turn.session.start_child(Child {
+        agent: turn.agent.clone(),
+        session,
+        task,
+        stop: turn.children.child_token(),
+        questions: turn.events.clone(),
+        news: turn.session.news_sender(),
+    });
+    Ok(Ok(format!("Sub-agent started: session_id={id}")))
 }
 
 async fn decided(
@@ -212,16 +248,18 @@ struct TurnHost {
     // most one question and one start in it, and output comes a few times a second.
     up: mpsc::UnboundedSender<Up>,
     stop: CancellationToken,
+    news: mpsc::UnboundedSender<News>,
     attended: bool,
 }
 
 impl TurnHost {
     fn new(turn: &Turn<'_>) -> (Self, mpsc::UnboundedReceiver<Up>) {
         let (up, ups) = mpsc::unbounded_channel();
-        (Self { up, stop: turn.stop.clone(), attended: turn.session.attended }, ups)
+        let (stop, news) = (turn.stop.clone(), turn.session.news_sender());
+        (Self { up, stop, news, attended: turn.session.attended }, ups)
     }
 
-    async fn granted(&self, outline: &Arc<Outline>) -> Option<bool> {
+    async fn is_granted(&self, outline: &Arc<Outline>) -> Option<bool> {
         let (reply, granted) = oneshot::channel();
         self.up.send(Up::Granted { outline: outline.clone(), reply }).ok()?;
         granted.await.ok()
@@ -234,12 +272,18 @@ impl Host for TurnHost {
         self.attended
     }
 
+    async fn granted(&self, call: &Call, outline: &Outline) -> bool {
+        let (call, outline) = (Arc::new(call.clone()), Arc::new(outline.clone()));
+        let granted = self.is_granted(&outline).await.unwrap_or(false);
+        if granted {
+            let _ = self.up.send(Up::Answered { call, outline, decision: Decision::Granted });
+        }
+        granted
+    }
+
     async fn ask(&self, call: &Call, outline: &Outline, why: &str, change: Option<&Change>) -> Answer {
         let (call, outline) = (Arc::new(call.clone()), Arc::new(outline.clone()));
         let asked = async {
-            if self.granted(&outline).await? {
-                return Some(Decision::Granted);
-            }
             let (reply, answer) = oneshot::channel();
             let change = change.cloned().map(Arc::new);
             let ask = Ask { call: call.clone(), outline: outline.clone(), why: why.to_owned(), change, reply };
@@ -272,5 +316,17 @@ impl Host for TurnHost {
 
     async fn cancelled(&self) {
         self.stop.cancelled().await;
+    }
+
+    async fn delegate(&self, task: SubTask) -> Result<String, ToolError> {
+        let over = || ToolError::new("the session ended before the sub-agent began");
+        let (reply, answer) = oneshot::channel();
+        self.up.send(Up::Delegate { task, reply }).map_err(|_| over())?;
+        answer.await.map_err(|_| over())?
+    }
+
+    fn note(&self, note: Note) {
+        // Nobody is told any more where the session is gone.
+        let _ = self.news.send(News::Note(note));
     }
 }

@@ -3,6 +3,7 @@
 // `cfg(test)` always holds here; it tells clippy that all of this is test code.
 #![cfg(test)]
 
+mod children;
 mod discover;
 mod fake_server;
 mod providers;

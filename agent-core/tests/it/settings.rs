@@ -245,7 +245,7 @@ fn a_project_may_tighten_and_not_widen() {
         ("", "additionalDirectories: [/]", "additionalDirectories", json!([]), false),
         ("", "additionalDirectories: [a, ../b]", "additionalDirectories", json!([]), false),
         ("", "additionalDirectories: ~/x", "additionalDirectories", json!([]), false),
-        ("", "skillsDir: /home/x/skills", "skillsDir", json!(["skills"]), false),
+        ("", "skillsDir: /home/x/skills", "skillsDir", json!(null), false),
         ("", "skillsDir: ./tools/skills", "skillsDir", json!(["./tools/skills"]), true),
         ("", "model: m", "model", json!("m"), true),
         ("", "editTools: true", "editTools", json!(true), true),
@@ -431,7 +431,8 @@ fn the_defaults_are_those_of_the_page() {
     let (settings, warnings) = resolve(vec![]).unwrap();
     assert_eq!(warnings, [""; 0]);
     assert_eq!(settings.mode, Mode::DEFAULT);
-    assert_eq!(settings.tool_timeout, Duration::from_secs(30));
+    assert_eq!(settings.parts(true).timeout, Duration::from_secs(30));
+    assert_eq!(settings.parts(false).timeout, Duration::from_secs(600));
     assert_eq!(settings.idle_timeout, Duration::from_secs(120));
     assert!(!settings.edit_tools(false) && settings.edit_tools(true));
     assert!(settings.entries().iter().all(|e| e.source == Source::Default));

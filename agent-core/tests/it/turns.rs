@@ -37,6 +37,7 @@ struct Script {
     permissions: Permissions,
     mode: Mode,
     limits: Limits,
+    toolset: Toolset,
     parts: Parts,
 }
 
@@ -56,6 +57,7 @@ impl Script {
             permissions: Permissions::Allow,
             mode: Mode::DEFAULT,
             limits: Limits::default(),
+            toolset: Toolset::Lean,
             parts: Parts::of(Toolset::Lean),
         };
         script.parts.timeout = Duration::from_secs(2);
@@ -100,6 +102,12 @@ impl Script {
             "mode" => self.mode = value.parse().unwrap(),
             "maxTurns" => self.limits.max_turns = value.parse().unwrap(),
             "loopLimit" => self.limits.loop_limit = value.parse().unwrap(),
+            "toolset" => {
+                self.toolset = value.parse().unwrap();
+                let timeout = self.parts.timeout;
+                self.parts = Parts::of(self.toolset);
+                self.parts.timeout = timeout;
+            }
             "maxOutput" => self.parts.max_output = value.parse().unwrap(),
             other => panic!("unknown setting {other}"),
         }
@@ -132,12 +140,13 @@ async fn play(text: &str) -> String {
     let provider = Arc::new(script.provider());
     let agent = Agent {
         provider: provider.clone(),
-        tools: toolset::tools(Toolset::Lean, &script.parts),
+        tools: toolset::tools(script.toolset, &script.parts),
         policy: Arc::new(Gate::new(script.mode, script.permissions)),
         prompt: Arc::default(),
         limits: script.limits,
     };
     let mut place = Place::new(folder.path());
+    place.store = Some(folder.path().join("session"));
     place.env = vec![("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())];
     let log = Memory::default();
     let journal = Journal::new(SessionId::named("s"), Box::new(log.clone()), Arc::new(Noon), "/w");
@@ -145,7 +154,8 @@ async fn play(text: &str) -> String {
     session.attended = script.answers.is_some();
     let mut answers = script.answers.unwrap_or_default().into_iter();
     let mut shown = String::new();
-    for prompt in &script.prompts {
+    for prompt in &script.prompts.iter().map(|p| p.replace("@dir", folder.path().to_str().unwrap())).collect::<Vec<_>>()
+    {
         let mut running = start(agent.clone(), &mut session, Prompt::text(prompt), CancellationToken::new());
         while let Some(stamped) = running.next().await {
             show(&mut shown, &stamped.event);
@@ -154,6 +164,7 @@ async fn play(text: &str) -> String {
             }
         }
     }
+    let shown = shown.replace(folder.path().to_str().unwrap(), "@dir");
     assert_eq!(provider.left(), 0, "all answers of the model were asked for\n{shown}");
     same_after_loading(&log.lines(), session.messages());
     shown

@@ -63,8 +63,10 @@ pub(super) fn start(
     // A task, because it goes on while the model does other things; it ends with the session's jobs.
     let task = tokio::spawn(async move {
         let ended = running.to_its_end(&own).await;
-        tell_end.send_replace(Some((ended.exit_code, begun.elapsed())));
+        let code = ended.exit_code;
+        // The news first: whoever sees that it runs no more finds them.
         host.note(Note::ended(ended));
+        tell_end.send_replace(Some((code, begun.elapsed())));
     });
     cx.jobs.hold(Held { task: task.abort_handle() });
     cx.jobs.list(Listed { id: id.clone(), title, begun, printed, stop, end });

@@ -83,6 +83,7 @@ pub enum Wish<'a> {
 pub struct Bash<D> {
     cut: Cut,
     limit: Duration,
+    login: bool,
     sessions: Sessions,
     dialect: PhantomData<fn() -> D>,
 }
@@ -90,7 +91,13 @@ pub struct Bash<D> {
 impl<D: Dialect> Bash<D> {
     /// A shell whose output is cut like this and whose commands may run for `limit`.
     pub fn new(cut: Cut, limit: Duration) -> Self {
-        Self { cut, limit, sessions: Sessions::default(), dialect: PhantomData }
+        Self { cut, limit, login: false, sessions: Sessions::default(), dialect: PhantomData }
+    }
+
+    /// Whether commands run in a login shell, which reads the person's profile first.
+    #[must_use]
+    pub fn login(self, login: bool) -> Self {
+        Self { login, ..self }
     }
 
     fn printed(&self, permit: &Permit<'_>, cx: &ToolContext) -> Printed {
@@ -143,7 +150,7 @@ impl<D: Dialect> Tool for Bash<D> {
     }
 
     async fn prepare(&self, input: D, cx: &ToolContext) -> Result<Prepared<Work>, ToolError> {
-        let order = || Order::new(input.command(), &cx.place).map_err(failure::<D>);
+        let order = || Order::new(input.command(), self.login, &cx.place).map_err(failure::<D>);
         let work = match input.wish(self.limit)? {
             Wish::Run { limit, background: false } => Work::Run { order: order()?, limit },
             Wish::Run { limit, background: true } => Work::Start { order: order()?, limit },

@@ -39,6 +39,7 @@ const USUAL_PATH: &str = "/bin:/usr/bin";
 #[derive(Debug)]
 pub struct Order {
     command: String,
+    login: bool,
     bash: PathBuf,
 }
 
@@ -107,7 +108,7 @@ pub(super) enum NotRun {
 
 impl Order {
     /// Looks whether this can be started.
-    pub(super) fn new(command: &str, place: &Place) -> Result<Self, NotRun> {
+    pub(super) fn new(command: &str, login: bool, place: &Place) -> Result<Self, NotRun> {
         if command.trim().is_empty() {
             return Err(NotRun::Empty);
         }
@@ -124,7 +125,7 @@ impl Order {
             return Err(NotRun::Unconfined(reason));
         }
         let bash = find("bash", place).ok_or(NotRun::NoBash)?;
-        Ok(Self { command: command.to_owned(), bash })
+        Ok(Self { command: command.to_owned(), login, bash })
     }
 
     /// The command.
@@ -202,7 +203,7 @@ impl Order {
         if !in_session {
             command.process_group(0);
         }
-        command.arg("-c").arg(&self.command).args((!alone).then_some("bash"));
+        command.arg(if self.login { "-lc" } else { "-c" }).arg(&self.command).args((!alone).then_some("bash"));
         command
     }
 

@@ -27,7 +27,7 @@ pub(super) fn tools(parts: &Parts) -> Tools {
         .with(read::Read::<Read>::new(cut))
         .with(write::Write::<Write>::new(cut))
         .with(edit::Edit::<Edit>::new(cut))
-        .with(bash::Bash::<Bash>::new(cut, parts.timeout));
+        .with(bash::Bash::<Bash>::new(cut, parts.timeout).login(parts.login_shell));
     #[cfg(feature = "search")]
     let tools = tools.with(Glob::new(cut)).with(Grep::new(cut));
     tools

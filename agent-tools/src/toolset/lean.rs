@@ -20,7 +20,7 @@ pub(super) fn tools(parts: &Parts) -> Tools {
     let cut = Cut::HeadChars(parts.max_output);
     let mut tools = Tools::default();
     if parts.shell {
-        tools = tools.with(bash::Bash::<BashCommand>::new(cut, parts.timeout));
+        tools = tools.with(bash::Bash::<BashCommand>::new(cut, parts.timeout).login(parts.login_shell));
     }
     if !parts.skills.is_empty() {
         tools = tools.with(skill::Skill::<ReadSkill>::new(parts.skills.clone(), cut));

@@ -66,6 +66,8 @@ pub struct Parts {
     pub max_output: usize,
     /// How long a command may run.
     pub timeout: Duration,
+    /// Commands run in a login shell (`loginShell`).
+    pub login_shell: bool,
 }
 
 impl Parts {
@@ -76,7 +78,7 @@ impl Parts {
             Toolset::Full => (51_200, 600),
         };
         let (skills, timeout) = (Arc::default(), Duration::from_secs(seconds));
-        Self { shell: true, files: true, skills, max_output, timeout }
+        Self { shell: true, files: true, skills, max_output, timeout, login_shell: false }
     }
 }
 
