@@ -114,7 +114,7 @@ impl Setup {
         let mut layers = settings::gather(&file, &world.cwd, &lookup).map_err(CliError::usage)?;
         layers.extend(flags::layers(&args.settings).map_err(CliError::usage)?);
         let (settings, warnings) = Settings::resolve(layers).map_err(CliError::usage)?;
-        let missing = settings.missing().map_err(CliError::usage)?;
+        let missing = settings.missing();
         let warnings = warnings.iter().chain(&missing).map(ToString::to_string).collect();
         Ok(Self { args, world, settings, warnings })
     }

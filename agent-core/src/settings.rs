@@ -257,17 +257,10 @@ impl Settings {
     }
 
     /// What was asked for and is not built yet: settings that nothing goes by are told.
-    ///
-    /// # Errors
-    /// A promise that cannot be kept is an error, not a warning: `sandbox: require`.
-    pub fn missing(&self) -> Result<Vec<Warning>, SettingsError> {
-        if self.sandbox == Sandbox::Require {
-            let problem = "this version has no sandbox, so no command could run; leave `sandbox` out or set it to auto";
-            return Err(SettingsError::new(self.source("sandbox"), None, problem));
-        }
+    pub fn missing(&self) -> Vec<Warning> {
         let told =
             |name: &str| Warning::new(self.source(name), None, &format!("`{name}` has no effect in this version"));
-        Ok(LATER.iter().filter(|name| self.is_set(name)).map(|name| told(name)).collect())
+        LATER.iter().filter(|name| self.is_set(name)).map(|name| told(name)).collect()
     }
 
     /// Whether a person named this setting anywhere.

@@ -1,5 +1,7 @@
 //! The commands without a model: tools, check, skills, config.
 
+use agent_tools::Sandbox;
+use agent_tools::builtin::sandbox::report;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
@@ -178,6 +180,19 @@ fn the_config_tells_where_each_value_comes_from() {
     let out = test.again(["config", "--set", "previewLines=7"]).run().code(0);
     let line = out.stdout.lines().find(|l| l.starts_with("previewLines ")).unwrap();
     assert!(line.ends_with("7  (--set previewLines)"), "{line}");
+}
+
+#[test]
+fn the_config_tells_what_confines_commands_here() {
+    let offered = report(Sandbox::Auto).to_string();
+    for (setting, expect) in [("auto", &*offered), ("require", &offered), ("off", "none: the setting `sandbox` is off")] {
+        let test = Test::new([]).args(["config", "--json", "--set", &format!("sandbox={setting}")]);
+        let object = test.run().code(0).json();
+        assert_eq!(object["sandbox"]["inForce"], json!(expect), "{setting}");
+        let out = test.again(["config", "--set", &format!("sandbox={setting}")]).run().code(0);
+        let line = out.stdout.lines().find(|l| l.starts_with("sandbox ")).unwrap();
+        assert!(line.ends_with(&format!("{setting}: {expect}  (--set sandbox)")), "{line}");
+    }
 }
 
 #[test]

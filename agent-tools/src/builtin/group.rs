@@ -15,7 +15,9 @@ use tokio::process::{Child, Command};
 use tokio::task::JoinHandle;
 
 use super::sandbox::{Keeper, Limits};
+use super::watchdog::{Watchdog, Watched};
 use crate::jobs::{Job, Jobs};
+use crate::place::Place;
 
 /// The variable that carries the mark.
 pub(super) const VARIABLE: &str = "AGENT_CALL";
@@ -26,6 +28,8 @@ const SWEEPS: usize = 3;
 /// The sessions that ran commands, each with a name that no other has.
 #[derive(Default)]
 pub(super) struct Sessions {
+    /// What outlives the agent with its sessions' commands is ended by this.
+    watchdog: Arc<Watchdog>,
     // A lock, because calls that run at the same time look here; held for a look-up only.
     known: Mutex<Vec<Known>>,
 }
@@ -41,12 +45,20 @@ struct Known {
 struct Own {
     name: String,
     keeper: Arc<Keeper>,
+    watchdog: Arc<Watchdog>,
+}
+
+impl Drop for Own {
+    fn drop(&mut self) {
+        self.watchdog.ended(&self.name);
+    }
 }
 
 /// What a call is known by, and started with.
 pub(super) struct Mark {
     text: String,
     keeper: Arc<Keeper>,
+    watchdog: Arc<Watchdog>,
 }
 
 impl Mark {
@@ -56,7 +68,9 @@ impl Mark {
     }
 
     /// Starts a command of this call within these limits.
-    pub(super) fn start(&self, command: Command, limits: Option<Limits>) -> io::Result<Child> {
+    pub(super) fn start(&self, command: Command, limits: Option<Limits>, place: &Place) -> io::Result<Child> {
+        let session = self.text.split_once('-').map_or(&*self.text, |(session, _)| session);
+        self.watchdog.begins(session, place);
         self.keeper.start(command, limits)
     }
 }
@@ -73,13 +87,15 @@ impl Sessions {
                 (own, session.calls)
             }
             None => {
-                let own = Arc::new(Own { name: new_name(), keeper: Arc::default() });
+                let watchdog = Arc::clone(&self.watchdog);
+                let own = Arc::new(Own { name: new_name(), keeper: Arc::default(), watchdog });
                 jobs.hold(Sweep { own: Arc::clone(&own) });
                 known.push(Known { jobs: here, own: Arc::downgrade(&own), calls: 1 });
                 (own, 1)
             }
         };
-        Mark { text: format!("{}-{calls}", own.name), keeper: Arc::clone(&own.keeper) }
+        let (keeper, watchdog) = (Arc::clone(&own.keeper), Arc::clone(&own.watchdog));
+        Mark { text: format!("{}-{calls}", own.name), keeper, watchdog }
     }
 }
 
@@ -110,6 +126,8 @@ pub(super) struct Group {
     mark: String,
     /// The leader is gone and its number may be given to another process.
     reaped: bool,
+    /// While any of these is kept, the group is ended with the agent.
+    _watched: Arc<Watched>,
 }
 
 impl Group {
@@ -117,7 +135,8 @@ impl Group {
     pub(super) fn of(child: &Child, mark: &Mark) -> io::Result<Self> {
         let number = child.id().and_then(|id| i32::try_from(id).ok());
         let leader = number.and_then(Pid::from_raw).ok_or_else(|| io::Error::other("it ended before it was seen"))?;
-        Ok(Self { leader, mark: mark.text.clone(), reaped: false })
+        let watched = Arc::new(mark.watchdog.watch(leader.as_raw_nonzero().get()));
+        Ok(Self { leader, mark: mark.text.clone(), reaped: false, _watched: watched })
     }
 
     /// Told once the leader's end was taken note of.

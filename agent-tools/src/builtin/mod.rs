@@ -35,6 +35,7 @@ pub mod todo;
 mod variables;
 #[cfg(feature = "search")]
 mod walk;
+mod watchdog;
 pub mod write;
 
 pub use disk::Disk;

@@ -9,6 +9,7 @@ mod declared;
 mod files;
 mod policy;
 mod sandbox;
+mod watchdog;
 
 use std::fs;
 use std::path::{Path, PathBuf};
