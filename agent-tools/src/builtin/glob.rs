@@ -11,7 +11,7 @@ use crate::builtin::disk::{Wanted, away};
 use crate::builtin::first::First;
 use crate::builtin::walk::{self, Base, Filter, Found, Walk, Walked};
 use crate::builtin::{listing, target};
-use crate::call::Outline;
+use crate::call::{Needs, Outline};
 use crate::context::{Permit, ToolContext};
 use crate::error::ToolError;
 use crate::output::ToolOutput;
@@ -60,18 +60,7 @@ impl Tool for Glob {
     }
 
     fn outline(&self, input: &Input, cx: &ToolContext) -> Outline {
-        let mut needs = zone::needs_for(listing::place_name(&input.path), Rights::READ, &cx.place);
-        let beyond = input.pattern.starts_with('/') || input.pattern.contains("..");
-        match (input.path.is_empty(), fixed_directory(&input.pattern)) {
-            // Where it leads is not told by a path: closed.
-            (true, _) if beyond => needs.find(&input.pattern, Some(Zone::System), Rights::READ),
-            (true, _) | (false, "") => {}
-            (false, directory) => {
-                let start = Path::new(&input.path).join(directory);
-                let further = zone::needs_for(&start.to_string_lossy(), Rights::READ, &cx.place);
-                further.findings.into_iter().for_each(|f| needs.find(f.what, f.zone, f.rights));
-            }
-        }
+        let needs = needs(&input.pattern, &input.path, &cx.place);
         walk::outline(&input.pattern, &input.path, needs, &cx.place)
     }
 
@@ -97,6 +86,23 @@ impl Tool for Glob {
         let found = walk::unless_cancelled(list, cx).await;
         found.map(ToolOutput::ok).map_err(|e| target::cannot("search", &name, e))
     }
+}
+
+/// A pattern that leads anywhere is told by no path: closed. Below a path, the directory that it begins with counts, too.
+fn needs(pattern: &str, path: &str, place: &Place) -> Needs {
+    if path.is_empty() && (pattern.starts_with('/') || pattern.contains("..")) {
+        let mut needs = Needs::default();
+        needs.find(pattern, Some(Zone::System), Rights::READ);
+        return needs;
+    }
+    let mut needs = zone::needs_for(listing::place_name(path), Rights::READ, place);
+    let directory = fixed_directory(pattern);
+    if !path.is_empty() && !directory.is_empty() {
+        let start = Path::new(path).join(directory);
+        let further = zone::needs_for(&start.to_string_lossy(), Rights::READ, place);
+        further.findings.into_iter().for_each(|f| needs.find(f.what, f.zone, f.rights));
+    }
+    needs
 }
 
 /// The directory that the pattern begins with.

@@ -110,8 +110,16 @@ fn matcher(pattern: &str) -> Result<RegexMatcher, ToolError> {
         } else {
             r"Escape characters that mean themselves with \, as in \( or \[."
         };
-        ToolError::new(format!("bad pattern: {e}\n{advice}")).because(e)
+        ToolError::new(format!("bad pattern: {}\n{advice}", reason(pattern, &e))).because(e)
     })
+}
+
+/// What is wrong with it, and where. The matcher's own error is about a pattern that it has put in brackets.
+fn reason(pattern: &str, error: &grep_regex::Error) -> String {
+    match regex_syntax::Parser::new().parse(pattern) {
+        Err(wrong) => wrong.to_string(),
+        Ok(_) => error.to_string(),
+    }
 }
 
 fn context(lines: i64) -> Result<usize, ToolError> {

@@ -160,7 +160,7 @@ fn from_base(glob: &str, base: &Base, place: &Place) -> Option<String> {
     if absolute.is_some() {
         return absolute.map(str::to_owned);
     }
-    let anchored = glob.trim_end_matches('/').contains('/') && !glob.starts_with(['!', '/']);
+    let anchored = glob.trim_end_matches('/').contains('/') && !glob.starts_with('!');
     (anchored && base.path != place.cwd).then(|| format!("/{}", plainly(glob).trim_start_matches('/')))
 }
 

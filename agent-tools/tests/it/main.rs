@@ -10,6 +10,7 @@ mod files;
 mod policy;
 mod sandbox;
 mod watchdog;
+mod search;
 
 use std::fs;
 use std::path::{Path, PathBuf};
