@@ -1,13 +1,17 @@
 //! From what was written to what would run: commands with resolved words, each with the directories it may run in.
 
 mod builtins;
+mod functions;
 
+use std::collections::HashMap;
 use std::ops::Range;
 use std::path::{Component, Path, PathBuf};
+use std::rc::Rc;
 
 use super::names;
 use super::parse::{self, Join, Node, Redirect, Simple};
-use super::words::{self, Found, Variables, Word};
+use super::printed::{self, Printed};
+use super::words::{self, Below, Found, Piece, Scope, Variables, Word};
 use crate::place::Place;
 use crate::policy::zone::resolve;
 
@@ -33,6 +37,10 @@ pub(super) struct Command {
     pub(super) upstream: Range<usize>,
     /// What it reads from a heredoc or a here-string.
     pub(super) input: Option<Word>,
+    /// Names that the command it reads from prints.
+    pub(super) names: Option<Below>,
+    /// Lists of names that a shell takes apart before it runs.
+    pub(super) lists: Vec<Below>,
     /// It runs again and again, or beside what follows it.
     pub(super) beside: bool,
 }
@@ -46,6 +54,8 @@ impl Command {
         dirs: Dirs(None),
         upstream: 0..0,
         input: None,
+        names: None,
+        lists: Vec::new(),
         beside: false,
     };
 }
@@ -59,8 +69,16 @@ impl Dirs {
         Self(Some(vec![dir.to_path_buf()]))
     }
 
+    /// The directory, where there is only one that it may be.
+    pub(super) fn only(&self) -> Option<&Path> {
+        match self.0.as_deref() {
+            Some([dir]) => Some(dir),
+            _ => None,
+        }
+    }
+
     fn join(&mut self, other: &Self) {
-        const MOST: usize = 6;
+        const MOST: usize = 16;
         let all = self.0.take().zip(other.0.as_ref()).map(|(mut all, more)| {
             for dir in more {
                 if !all.contains(dir) {
@@ -114,11 +132,23 @@ pub(super) struct Shell {
     /// Where it is instead if the last `cd` failed.
     failed: Option<Dirs>,
     variables: Variables,
+    /// Functions that it defined; none: with a body that nobody knows.
+    functions: Rc<HashMap<String, Option<Rc<Node>>>>,
+    /// What its input holds, and the directories that were current where that was printed.
+    fed: Option<(Printed, Dirs)>,
 }
 
 impl Shell {
     pub(super) fn at(dirs: Dirs) -> Self {
-        Self { dirs, failed: None, variables: Variables::default() }
+        Self { dirs, failed: None, variables: Variables::default(), functions: Rc::default(), fed: None }
+    }
+
+    /// Names that it reads, as long as they mean here what they meant where they were printed.
+    fn names(&self) -> Option<&Below> {
+        match &self.fed {
+            Some((Printed::Names(below), dirs)) if *dirs == self.dirs => Some(below),
+            _ => None,
+        }
     }
 
     /// Both may be: what they differ in is unknown.
@@ -128,6 +158,10 @@ impl Shell {
             self.dirs.join(failed);
         }
         self.variables.merge(&other.variables);
+        if self.fed != other.fed {
+            self.fed = None;
+        }
+        self.merge_functions(other);
     }
 
     fn may_have_failed(&mut self) {
@@ -139,8 +173,21 @@ impl Shell {
 
 /// Plans a text that starts in these directories.
 pub(super) fn plan(text: &str, dirs: Dirs, place: &Place, depth: usize) -> Plan {
-    let mut planner = Planner { place, plan: Plan::default(), depth, steps: 0, beside: 0 };
+    let mut planner = Planner {
+        place,
+        plan: Plan::default(),
+        depth,
+        steps: 0,
+        beside: 0,
+        jumps: Vec::new(),
+        nested: 0,
+        calls: 0,
+        locals: Vec::new(),
+        traps: Vec::new(),
+        uncalled: Vec::new(),
+    };
     planner.text(text, &mut Shell::at(dirs));
+    planner.trapped();
     planner.plan
 }
 
@@ -162,6 +209,18 @@ struct Planner<'a> {
     steps: usize,
     /// Loops and jobs in the background that are being planned.
     beside: usize,
+    /// What shells knew where `break`, `continue` or `return` left a loop or a function.
+    jumps: Vec<Shell>,
+    /// Loops and functions that are being planned.
+    nested: usize,
+    /// Functions that are being planned.
+    calls: usize,
+    /// Names that hold in the function only that is being planned.
+    locals: Vec<String>,
+    /// What runs at the end or at a signal, with all that shells may know by then.
+    traps: Vec<(String, Shell)>,
+    /// Functions that nothing has called so far.
+    uncalled: Vec<(Rc<Node>, Shell)>,
 }
 
 impl Planner<'_> {
@@ -181,6 +240,10 @@ impl Planner<'_> {
     fn push(&mut self, mut command: Command) {
         command.beside = self.beside > 0;
         self.plan.commands.push(command);
+    }
+
+    fn scope<'s>(&'s self, shell: &'s Shell) -> Scope<'s> {
+        Scope { variables: &shell.variables, place: self.place, dirs: &shell.dirs }
     }
 
     fn text(&mut self, text: &str, shell: &mut Shell) {
@@ -221,7 +284,7 @@ impl Planner<'_> {
             }
             Node::Branches { parts, redirects } => {
                 self.redirected(redirects, shell);
-                self.branches(parts, shell);
+                self.first_and_others(parts, shell);
             }
             Node::Loop { parts, redirects } => {
                 self.redirected(redirects, shell);
@@ -286,9 +349,17 @@ impl Planner<'_> {
 
     fn pipeline(&mut self, stages: &[Node], shell: &Shell) {
         let start = self.plan.commands.len();
+        let mut printed: Option<Printed> = None;
         for stage in stages {
             let here = self.plan.commands.len();
-            self.node(stage, &mut shell.clone());
+            let fed = printed.take().map(|printed| (printed, shell.dirs.clone()));
+            printed = match stage {
+                Node::Simple(simple) => printed::by_simple(simple, fed.as_ref().map(|(p, _)| p), &self.scope(shell)),
+                _ => None,
+            };
+            let mut own = shell.clone();
+            own.fed = fed;
+            self.node(stage, &mut own);
             for command in &mut self.plan.commands[here..] {
                 if command.upstream.is_empty() {
                     command.upstream = start..here;
@@ -306,6 +377,14 @@ impl Planner<'_> {
         }
     }
 
+    /// A condition, which runs, and what may run behind it.
+    fn first_and_others(&mut self, parts: &[Node], shell: &mut Shell) {
+        let Some((condition, others)) = parts.split_first() else { return };
+        self.node(condition, shell);
+        shell.may_have_failed();
+        self.branches(others, shell);
+    }
+
     /// What a round changes is unknown in the next.
     fn again_and_again(&mut self, parts: &[Node], shell: &mut Shell) {
         self.beside += 1;
@@ -313,21 +392,49 @@ impl Planner<'_> {
         self.beside -= 1;
     }
 
+    /// Until nothing changes any more: what a round sets the next one sees, and what that makes of it the one after.
     fn rounds(&mut self, parts: &[Node], shell: &mut Shell) {
-        let before = shell.clone();
-        self.branches(parts, shell);
-        if *shell != before {
-            self.branches(parts, shell);
-            if shell.dirs != before.dirs {
+        const MOST: usize = 8;
+        let first = shell.dirs.clone();
+        for _ in 0..MOST {
+            let before = shell.clone();
+            self.round(parts, shell);
+            if shell.dirs != first {
                 shell.dirs = Dirs(None);
-                self.branches(parts, shell);
             }
+            if *shell == before {
+                return;
+            }
+        }
+        self.doubt("what a loop changes takes too many rounds to be followed");
+    }
+
+    /// One round, from which `break` and `continue` may lead out anywhere.
+    fn round(&mut self, parts: &[Node], shell: &mut Shell) {
+        let jumps = self.jumps.len();
+        self.nested += 1;
+        match parts {
+            [body] => self.branches(std::slice::from_ref(body), shell),
+            _ => self.first_and_others(parts, shell),
+        }
+        self.nested -= 1;
+        self.land(jumps, shell);
+    }
+
+    /// Where what was left by `break`, `continue` or `return` goes on.
+    fn land(&mut self, jumps: usize, shell: &mut Shell) {
+        for jump in &self.jumps[jumps..] {
+            shell.merge(jump);
+        }
+        if self.nested == 0 {
+            self.jumps.clear();
         }
     }
 
     fn for_each(&mut self, var: &str, words: Option<&[String]>, body: &Node, shell: &mut Shell) {
         let values = words.map(|words| self.words(words, shell));
-        let rounds = values.filter(|v| v.len() <= ROUNDS && !v.iter().any(Word::is_unknown));
+        let followed = |word: &Word| !word.pieces.contains(&Piece::Unknown);
+        let rounds = values.filter(|v| v.len() <= ROUNDS && v.iter().all(followed));
         if !is_own(var, shell, self.place) {
             self.doubt(format!("setting `{var}` may change what programs do"));
         }
@@ -338,8 +445,13 @@ impl Planner<'_> {
         let before = shell.clone();
         self.beside += 1;
         for value in values {
+            let once = value.literal().is_some();
             shell.variables.set(var, Some(value.pieces));
-            self.branches(std::slice::from_ref(body), shell);
+            if once {
+                self.round(std::slice::from_ref(body), shell);
+            } else {
+                self.rounds(std::slice::from_ref(body), shell);
+            }
         }
         if shell.dirs != before.dirs {
             shell.dirs = Dirs(None);
@@ -356,7 +468,7 @@ impl Planner<'_> {
             let word = self.loose_word(raw, shell);
             if matches!(op.as_str(), "-eq" | "-ne" | "-lt" | "-le" | "-gt" | "-ge" | "-v" | "-R") {
                 let mut found = Found::default();
-                words::check_arithmetic(raw.trim_matches('"'), &shell.variables, self.place, &mut found);
+                words::check_arithmetic(raw.trim_matches('"'), &self.scope(shell), &mut found);
                 self.take(found, shell);
             }
             if reads {
@@ -369,7 +481,9 @@ impl Planner<'_> {
     fn arithmetic(&mut self, texts: &[String], body: Option<&Node>, shell: &mut Shell) {
         let mut found = Found::default();
         for text in texts {
-            words::check_arithmetic(text, &shell.variables, self.place, &mut found);
+            words::check_arithmetic(text, &self.scope(shell), &mut found);
+            // What is set here is a number from here on.
+            self.numbers(&mut found, shell);
         }
         self.take(found, shell);
         if let Some(body) = body {
@@ -377,17 +491,35 @@ impl Planner<'_> {
         }
     }
 
-    /// Which body a name stands for when it is called cannot be told: what the body needs at least is.
-    fn define(&mut self, name: &str, body: &Node, shell: &mut Shell) {
-        self.doubt(format!("it defines the function `{name}`"));
-        self.node(body, &mut shell.clone());
-    }
-
-    fn redirected(&mut self, redirects: &[Redirect], shell: &Shell) {
+    fn redirected(&mut self, redirects: &[Redirect], shell: &mut Shell) {
         if !redirects.is_empty() {
+            shell.fed = self.fed_by(redirects, shell).or(shell.fed.take());
             let mut command = Command { dirs: shell.dirs.clone(), ..Command::default() };
             self.redirects(redirects, shell, &mut command);
             self.push(command);
+        }
+    }
+
+    /// What `< <(…)` feeds; nothing known where the input comes from elsewhere.
+    fn fed_by(&self, redirects: &[Redirect], shell: &mut Shell) -> Option<(Printed, Dirs)> {
+        let input = redirects.iter().rfind(|r| match r {
+            Redirect::File { op, .. } => op.starts_with('<'),
+            Redirect::Text { .. } => true,
+        })?;
+        shell.fed = None;
+        let Redirect::File { target, .. } = input else { return None };
+        let text = target.strip_prefix("<(")?.strip_suffix(')')?;
+        Some((printed::by_text(text, &self.scope(shell))?, shell.dirs.clone()))
+    }
+
+    /// Variables that arithmetic set.
+    fn numbers(&self, found: &mut Found, shell: &mut Shell) {
+        for name in std::mem::take(&mut found.numbers) {
+            if is_own(&name, shell, self.place) {
+                shell.variables.set(&name, Some(vec![Piece::Number]));
+            } else {
+                found.unsure.get_or_insert_with(|| format!("setting `{name}` may change what programs do"));
+            }
         }
     }
 
@@ -402,7 +534,7 @@ impl Planner<'_> {
                 Redirect::Text { text, word: true, .. } => command.input = Some(self.word(text, shell)),
                 Redirect::Text { text, .. } => {
                     let mut found = Found::default();
-                    let word = words::read_text(text, &shell.variables, self.place, &mut found);
+                    let word = words::read_text(text, &self.scope(shell), &mut found);
                     self.take(found, shell);
                     command.input = Some(word);
                 }
@@ -418,6 +550,13 @@ impl Planner<'_> {
             command.assignments.extend(assignment);
         }
         command.words = self.words(&simple.words, shell);
+        if self.call(&mut command, shell) {
+            return;
+        }
+        let takes_names = command.words.first().is_some_and(|word| word.literal() == Some("xargs"));
+        if takes_names && command.input.is_none() && !command.files.iter().any(|(op, _)| op == "<") {
+            command.names = shell.names().cloned();
+        }
         command.exports = !command.words.is_empty();
         if command.words.is_empty() {
             for (name, value) in &command.assignments {
@@ -426,6 +565,9 @@ impl Planner<'_> {
         }
         self.effects(&mut command, shell);
         self.push(command);
+        for (_, known) in &mut self.traps {
+            known.merge(shell);
+        }
     }
 
     fn assignment(&mut self, raw: &str, shell: &Shell) -> Option<(String, Word)> {
@@ -451,21 +593,21 @@ impl Planner<'_> {
             return Vec::new();
         }
         let mut found = Found::default();
-        let words = raw.iter().flat_map(|raw| words::read(raw, &shell.variables, self.place, &mut found)).collect();
+        let words = raw.iter().flat_map(|raw| words::read(raw, &self.scope(shell), &mut found)).collect();
         self.take(found, shell);
         words
     }
 
     fn word(&mut self, raw: &str, shell: &Shell) -> Word {
         let mut found = Found::default();
-        let word = words::read_one(raw, &shell.variables, self.place, &mut found);
+        let word = words::read_one(raw, &self.scope(shell), &mut found);
         self.take(found, shell);
         word
     }
 
     fn loose_word(&mut self, raw: &str, shell: &Shell) -> Word {
         let mut found = Found::default();
-        let word = words::read_loose(raw, &shell.variables, self.place, &mut found);
+        let word = words::read_loose(raw, &self.scope(shell), &mut found);
         self.take(found, shell);
         word
     }
@@ -478,6 +620,9 @@ impl Planner<'_> {
         if !self.spend(found.put_in / 16) {
             return;
         }
+        if !found.lists.is_empty() {
+            self.push(Command { lists: found.lists, dirs: shell.dirs.clone(), ..Command::default() });
+        }
         for text in found.commands {
             self.text(&text, &mut shell.clone());
         }
@@ -486,7 +631,7 @@ impl Planner<'_> {
 
 fn assign(shell: &mut Shell, name: &str, value: &Word) {
     let length = value.length();
-    let followed = !value.is_unknown()
+    let followed = !value.pieces.contains(&Piece::Unknown)
         && length <= words::VALUE
         && (length < 64 || shell.variables.size() + length <= 4 * words::VALUE);
     shell.variables.set(name, followed.then(|| value.pieces.clone()));

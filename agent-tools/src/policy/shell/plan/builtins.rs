@@ -16,6 +16,11 @@ impl Planner<'_> {
         if wrapped > 0 && name.starts_with('-') && operands.iter().any(|w| is_builtin(w.literal())) {
             self.doubt("a builtin of the shell stands behind options of `command`");
         }
+        // Nothing to split at, for as long as a line is read.
+        let whole_line = |(name, value): &(String, Word)| name == "IFS" && value.literal() == Some("");
+        if name == "read" && command.assignments.iter().all(whole_line) {
+            command.assignments.clear();
+        }
         if !command.assignments.is_empty() && is_builtin(Some(name)) {
             self.doubt(format!("what an assignment before `{name}` holds for is not certain"));
         }
