@@ -6,6 +6,7 @@ use std::ffi::OsStr;
 use std::io::ErrorKind;
 use std::path::{Component, Path, PathBuf};
 
+use super::shell::matches;
 use super::{Rights, Zone};
 use crate::call::Needs;
 use crate::place::Place;
@@ -37,6 +38,43 @@ pub fn needs_for(path: &str, rights: Rights, place: &Place) -> Needs {
 pub(crate) fn rights_on(resolved: &Path, rights: Rights) -> Rights {
     let writes = rights.covers(Rights::WRITE);
     if writes && runs_later(resolved) { rights.union(Rights::EXECUTE) } else { rights }
+}
+
+/// Which entries below a directory count, and as what.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Walk<'a> {
+    /// Names with a dot in front are passed over.
+    pub(crate) visible: bool,
+    /// Links are followed: those count that lead out.
+    pub(crate) follows: bool,
+    /// A pattern for the names of files that count.
+    pub(crate) name: Option<&'a str>,
+    /// All is looked at; otherwise what tools fetch or build is passed over, and the first key ends it.
+    pub(crate) whole: bool,
+}
+
+impl Walk<'_> {
+    fn passes(&self, name: &OsStr) -> bool {
+        let passed = [".git", "target", "node_modules"].iter().any(|passed| name == *passed);
+        (passed && !self.whole) || (self.visible && name.as_encoded_bytes().starts_with(b"."))
+    }
+}
+
+/// What lies below a directory.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Looked {
+    /// Keys, or links that lead out and are followed.
+    pub(crate) guarded: bool,
+    /// Names that a shell would take apart.
+    pub(crate) odd: bool,
+    /// A name in the directory itself that looks like an option.
+    pub(crate) dashed: bool,
+    /// Links.
+    pub(crate) links: bool,
+    /// Files that something runs later.
+    pub(crate) later: bool,
+    /// How many entries were looked at.
+    pub(crate) entries: usize,
 }
 
 /// A place made ready for many questions: its directories with their links followed once.
@@ -134,50 +172,55 @@ impl<'a> Ground<'a> {
             .is_some_and(|store| is_below(resolved, store) && !self.workspace.iter().any(|root| is_below(root, store)))
     }
 
-    /// Whether keys lie in this directory or below it, and how many entries were looked at; an error where `most` of
-    /// them are not enough. What tools fetch or build is passed over, and names with a dot in front where only
-    /// `visible` ones count. A link counts where it leads out and is followed.
-    pub(crate) fn secrets_below(
-        &self,
-        dir: &Path,
-        visible: bool,
-        follows: bool,
-        most: usize,
-    ) -> Result<(bool, usize), ()> {
+    /// Looks at what lies in this directory and below it; an error where `most` entries are not enough.
+    pub(crate) fn look_below(&self, dir: &Path, walk: Walk<'_>, most: usize) -> Result<Looked, ()> {
         if needs_nothing(dir) {
-            return Ok((false, 0));
+            return Ok(Looked::default());
         }
-        let Some(start) = self.resolve(dir) else { return Ok((true, 1)) };
+        let Some(start) = self.resolve(dir) else {
+            return Ok(Looked { guarded: true, entries: 1, ..Looked::default() });
+        };
         let kept = |home: &PathBuf| SENSITIVE_AT_HOME.map(|name| home.join(name)).into_iter();
         let anchors = self.home.iter().flat_map(kept).chain(self.private.iter().cloned());
-        if anchors.into_iter().any(|path| is_below(&path, &start)) {
-            return Ok((true, 1));
+        let guarded = anchors.into_iter().any(|path| is_below(&path, &start));
+        let mut looked = Looked { guarded, entries: 1, ..Looked::default() };
+        if guarded && !walk.whole {
+            return Ok(looked);
         }
-        let mut left = vec![start];
-        let mut looked = 0;
+        let mut left = vec![start.clone()];
         while let Some(dir) = left.pop() {
-            looked += 1;
+            looked.entries += 1;
             for entry in std::fs::read_dir(&dir).into_iter().flatten().flatten() {
-                looked += 1;
-                if looked > most {
+                looked.entries += 1;
+                if looked.entries > most {
                     return Err(());
                 }
-                let (name, kind) = (entry.file_name(), entry.file_type().ok());
-                if visible && name.as_encoded_bytes().starts_with(b".") {
-                    continue;
-                }
-                let is_link = kind.is_some_and(|k| k.is_symlink());
-                let leads_out = || is_link && follows && self.locate(&entry.path()).zone != Some(Zone::Workspace);
-                if is_sensitive_name(&name) || is_keys_of_anyone(Path::new(&name)) || leads_out() {
-                    return Ok((true, looked));
-                }
-                let passed = [".git", "target", "node_modules"].iter().any(|passed| name == *passed);
-                if kind.is_some_and(|k| k.is_dir()) && !passed {
+                self.look_at(&entry, walk, &mut looked);
+                looked.dashed |= dir == start && entry.file_name().as_encoded_bytes().starts_with(b"-");
+                if entry.file_type().is_ok_and(|kind| kind.is_dir()) && !walk.passes(&entry.file_name()) {
                     left.push(entry.path());
                 }
             }
+            if looked.guarded && !walk.whole {
+                break;
+            }
         }
-        Ok((false, looked))
+        Ok(looked)
+    }
+
+    fn look_at(&self, entry: &std::fs::DirEntry, walk: Walk<'_>, looked: &mut Looked) {
+        let (name, path) = (entry.file_name(), entry.path());
+        let is_link = entry.file_type().is_ok_and(|kind| kind.is_symlink());
+        looked.links |= is_link;
+        looked.odd |= name.as_encoded_bytes().iter().any(|b| b" \t\n\r'\"\\*?[".contains(b));
+        let hidden = walk.visible && name.as_encoded_bytes().starts_with(b".");
+        let meant = walk.name.is_none_or(|pattern| name.to_str().is_none_or(|name| matches(pattern, name)));
+        if hidden || !meant {
+            return;
+        }
+        looked.later |= runs_later(&path);
+        let leads_out = || is_link && walk.follows && self.locate(&path).zone != Some(Zone::Workspace);
+        looked.guarded |= is_sensitive_name(&name) || is_keys_of_anyone(Path::new(&name)) || leads_out();
     }
 
     fn is_sensitive(&self, path: &Path) -> bool {

@@ -154,7 +154,7 @@ fn variables_of_the_environment_are_known() {
         ("cat $OUT/x", "4000"),
         ("cat \"$SUB/x\"", "0004"),
         ("cat $NONE/x", "unsure"),
-        ("OUT=a; cat $OUT", "unsure"),
+        ("OUT=a; cat $OUT", "0004"),
         ("SUM=a; cat $SUM", "0004"),
     ] {
         assert_eq!(verdict(&judge(command, &place)), expect, "{command}");
@@ -734,4 +734,21 @@ proptest! {
         let needs = judge(&format!("{command} > /etc/passwd"), &place());
         prop_assert!(!runs(&needs), "{command:?}");
     }
+}
+
+/// `tests/data/policy/daily.tsv`: ordinary commands, and what they need. Few may be too hard to judge.
+#[test]
+fn daily_work_is_judged() {
+    let rows = rows(include_str!("../data/policy/daily.tsv"));
+    assert!(rows.len() >= 200, "{} commands", rows.len());
+    let judged: Vec<_> = rows.iter().map(|row| (row, judge(&row[0], &place()))).collect();
+    let wrong: Vec<String> = judged
+        .iter()
+        .filter(|(row, needs)| verdict(needs) != row[1])
+        .map(|(row, needs)| format!("{:?}: {}, not {} ({:?})", row[0], verdict(needs), row[1], needs.unsure))
+        .collect();
+    let unsure = judged.iter().filter(|(_, needs)| needs.unsure.is_some()).count();
+    println!("{unsure} of {} ordinary commands are unsure", rows.len());
+    assert!(wrong.is_empty(), "{} unsure of {}\n{}", unsure, rows.len(), wrong.join("\n"));
+    assert!(unsure * 20 < rows.len(), "{unsure} of {} are unsure", rows.len());
 }

@@ -1,7 +1,7 @@
 //! Takes a command line apart: options with their values, operands, and the effects of both, by the table.
 
 use super::programs::{Choice, Effects, Kind, Program};
-use super::words::Word;
+use super::words::{Piece, Word};
 
 /// A command line, taken apart.
 #[derive(Debug, Default)]
@@ -29,7 +29,7 @@ pub(super) fn take<'a>(program: &'static Program, words: &'a [Word]) -> Argument
         if is_option && word.literal() == Some("--") {
             taken.ended = true;
         } else if is_option {
-            at += taken.option(program, word, words.get(at + 1));
+            at += taken.option(program, word, &words[at + 1..]);
         } else if stop && (program.subs || wraps == Some(taken.operands.len())) {
             taken.rest = &words[at..];
             return taken;
@@ -48,7 +48,9 @@ impl<'a> Arguments<'a> {
     }
 
     fn operand(&mut self, program: &Program, word: &'a Word) {
-        let could_be_option = !self.ended && word.start().is_empty() && word.is_unknown();
+        // Names that look like options are looked for where names are listed.
+        let listed = matches!(word.pieces.first(), Some(Piece::Below(_)));
+        let could_be_option = !self.ended && word.start().is_empty() && word.is_unknown() && !listed;
         if could_be_option && !program.options.is_empty() && !program.any {
             self.doubt(format!("`{}` could be an option", word.raw));
         }
@@ -59,15 +61,15 @@ impl<'a> Arguments<'a> {
     }
 
     /// Takes an option; tells how many of the next words were its value.
-    fn option(&mut self, program: &'static Program, word: &Word, next: Option<&Word>) -> usize {
+    fn option(&mut self, program: &'static Program, word: &Word, next: &[Word]) -> usize {
         if program.single || word.start().starts_with("--") {
             self.long(program, word, next)
         } else {
-            self.short(program, word, next)
+            self.short(program, word, next.first())
         }
     }
 
-    fn long(&mut self, program: &'static Program, word: &Word, next: Option<&Word>) -> usize {
+    fn long(&mut self, program: &'static Program, word: &Word, next: &[Word]) -> usize {
         let start = word.start();
         let name = start.split('=').next().unwrap_or(start);
         let glued = start.contains('=').then(|| word.after(name.len() + 1));
@@ -81,7 +83,11 @@ impl<'a> Arguments<'a> {
             (Some(choice), Some(value)) => self.choose(choice, Some(value)),
             (Some(choice), None) if choice.value.is_none() || choice.glued => self.choose(choice, None),
             (Some(choice), None) => {
-                self.choose(choice, next.cloned());
+                self.choose(choice, next.first().cloned());
+                if let Some(second) = choice.second {
+                    self.values.extend(next.get(1).cloned().map(|word| (second, word)));
+                    return 2;
+                }
                 return 1;
             }
             (None, None) if program.any => {}
@@ -131,6 +137,9 @@ impl<'a> Arguments<'a> {
     }
 
     fn choose(&mut self, choice: &'static Choice, value: Option<Word>) {
+        if choice.value == Some(Kind::Refuse) && value.is_none() {
+            self.doubt("what one of its options does is not known here".into());
+        }
         self.effects.push(&choice.effects);
         self.values.extend(choice.value.zip(value));
     }

@@ -4,6 +4,7 @@ mod operands;
 mod paths;
 
 use std::collections::HashSet;
+use std::path::PathBuf;
 
 use super::arguments::{self, Arguments};
 use super::names;
@@ -24,8 +25,10 @@ pub(super) struct Judge<'a> {
     entries: usize,
     /// Steps that looking at paths has taken.
     steps: usize,
-    /// Links may have come about: where a path leads is not what it was when this was judged.
-    pub(super) links: bool,
+    /// Below these links may have come about: where a path leads is not what it was when this was judged.
+    pub(super) links: Vec<PathBuf>,
+    /// How often a path was looked at.
+    located: usize,
     /// Something ran again and again, or may still run.
     beside: bool,
     /// What was found, so that no path is told of twice.
@@ -39,6 +42,8 @@ pub(super) struct Around<'p> {
     /// The directories that it may run in; a wrapper may have changed them.
     pub(super) dirs: Dirs,
     pub(super) fed: Fed,
+    /// Commands that run beside it look at paths.
+    pub(super) beside_paths: bool,
     /// Wrappers around it.
     pub(super) wrappers: usize,
 }
@@ -47,7 +52,7 @@ impl Around<'_> {
     /// Nothing but directories.
     fn bare(dirs: &Dirs) -> Self {
         static NOTHING: Command = Command::NOTHING;
-        Self { command: &NOTHING, dirs: dirs.clone(), fed: Fed::Nobody, wrappers: 0 }
+        Self { command: &NOTHING, dirs: dirs.clone(), fed: Fed::Nobody, beside_paths: false, wrappers: 0 }
     }
 }
 
@@ -105,7 +110,8 @@ impl<'a> Judge<'a> {
             depth: 0,
             entries: 0,
             steps: 0,
-            links: false,
+            links: Vec::new(),
+            located: 0,
             beside: false,
             seen: HashSet::new(),
         }
@@ -139,6 +145,7 @@ impl<'a> Judge<'a> {
             self.doubt(why.clone());
         }
         let mut networked: Vec<bool> = Vec::with_capacity(plan.commands.len());
+        let mut looking: Vec<bool> = Vec::with_capacity(plan.commands.len());
         for command in &plan.commands {
             let mut feeders = networked[command.upstream.clone()].iter();
             let fed = match (command.upstream.is_empty(), feeders.any(|n| *n)) {
@@ -148,13 +155,19 @@ impl<'a> Judge<'a> {
             };
             self.beside |= command.beside;
             let before = std::mem::take(&mut self.needs.mode);
-            self.command(&Around { command, dirs: command.dirs.clone(), fed, wrappers: 0 });
+            let beside_paths = looking[command.upstream.clone()].iter().any(|looks| *looks);
+            let located = self.located;
+            self.command(&Around { command, dirs: command.dirs.clone(), fed, beside_paths, wrappers: 0 });
+            looking.push(self.located > located);
             networked.push(fed == Fed::Network || self.needs.mode.network.covers(Rights::READ));
             self.needs.mode = before.union(self.needs.mode);
         }
     }
 
     fn command(&mut self, around: &Around<'_>) {
+        for below in &around.command.lists {
+            self.plain_names(below, &around.dirs);
+        }
         for (op, target) in &around.command.files {
             self.redirect(op, target, &around.dirs);
         }
@@ -177,7 +190,10 @@ impl<'a> Judge<'a> {
             _ => return self.doubt(format!("the redirection `{}` is not known here", shown(&target.raw))),
         };
         match target.literal() {
-            None => self.doubt(format!("where `{}` leads is not known", shown(&target.raw))),
+            None if op.len() > 1 && op.contains(['&']) && op != "&>" && op != "&>>" => {
+                self.doubt(format!("where `{}` leads is not known", shown(&target.raw)));
+            }
+            None => self.path(target, rights, dirs),
             Some(path) if path.starts_with("/dev/tcp/") || path.starts_with("/dev/udp/") => {
                 self.needs.find(shown(path), Some(Zone::Network), Rights::READ_WRITE);
             }
@@ -207,7 +223,7 @@ impl<'a> Judge<'a> {
             for path in paths.filter(|p| p.contains('/') && !special::is_ordinary_dir(p)) {
                 self.locate(path, path, Rights::EXECUTE, dirs);
             }
-        } else if !tame && (exported || given || names::means_something(name)) {
+        } else if !tame && (exported || given || names::means_something(name)) && !names::is_own_variable(name, value) {
             self.doubt(format!("what `{name}` makes programs do is not known here"));
         }
     }
@@ -296,7 +312,7 @@ impl<'a> Judge<'a> {
             self.copied_names(&taken.operands, &around);
         }
         if !listing && (program.effects.links || taken.effects.iter().any(|e| e.links)) {
-            self.may_link(name, &taken.operands, &around);
+            self.may_link(program.keeps_names, &taken.operands, &around);
         }
         if program.subs {
             self.subcommand(name, &taken, &around);

@@ -6,11 +6,13 @@ mod names;
 mod parse;
 mod patterns;
 mod plan;
+mod printed;
 mod programs;
 mod special;
 mod words;
 
 use self::judge::Judge;
+pub(super) use self::patterns::matches;
 use self::plan::Dirs;
 use super::{Rights, Zone};
 use crate::call::{GrantKey, Needs};

@@ -95,7 +95,7 @@ pub(super) fn names_program(name: &str) -> bool {
 
 /// Variables that change what runs and do nothing else; of others the values may be paths that are written, or worse.
 pub(super) fn only_runs(name: &str) -> bool {
-    let names = "PATH LD_PRELOAD LD_LIBRARY_PATH BASH_ENV ENV PAGER GIT_PAGER MANPAGER EDITOR VISUAL GIT_EDITOR GIT_SSH_COMMAND GIT_SEQUENCE_EDITOR";
+    let names = "PATH LD_PRELOAD LD_LIBRARY_PATH BASH_ENV ENV PAGER GIT_PAGER MANPAGER EDITOR VISUAL GIT_EDITOR GIT_SSH_COMMAND GIT_SEQUENCE_EDITOR PYTHONPATH NODE_PATH RUBYLIB PERL5LIB CLASSPATH";
     names.split(' ').any(|known| known == name)
 }
 
@@ -116,6 +116,35 @@ pub(super) fn is_harmless(name: &str, value: &Word) -> bool {
     let single = name.len() == 1 && name != "_";
     (shown && value.literal().is_some_and(leads_nowhere)) || single || is_own_name(name)
 }
+
+/// A variable of nobody's but the command's: no family of programs reads it, and its value names nothing.
+pub(super) fn is_own_variable(name: &str, value: &Word) -> bool {
+    let family = FAMILIES.split_whitespace().any(|start| name.starts_with(start));
+    let kind = KINDS.split_whitespace().any(|part| name.contains(part));
+    let value = value.literal().unwrap_or("/");
+    let leads = value.starts_with(['/', '.', ':', '~', '(', '-', '@']) || value.contains("..") || value.contains('=');
+    name.len() > 2 && !family && !kind && !leads && !means_something(name)
+}
+
+/// How names start that programs read which come with a system, with languages and their tools.
+const FAMILIES: &str = "
+    AR AS_ AUTO AWK AWS AZURE BASH BAT_ BLACK_ BLOCK BROWSER BUILDKIT BUN BUNDLE BZIP CARGO CC CDPATH CFLAGS CGO CLANG
+    CLASSPATH CLOUDSDK CMAKE COLUMNS COMPOSE COMP_ CONAN CONDA CONFIG_ COREPACK CPATH CPP CTEST CURL CVS CXX CYPRESS DBUS
+    DEBEMAIL DEBUGINFOD DENO DIFF DISPLAY DOCKER DOTNET DYLD EDITOR ELECTRON EMACS ENV ESLINT EX_ FC FIGNORE FLASK FOP
+    FTP FZF GCC GCLOUD GCONV GDB GEM GETCONF GH_ GITHUB GIT GLOB GNU GO GPG GRADLE GREP GROFF GTK GZIP HELM HG HIST HOME
+    HOST HTTP IFS INFO INPUTRC INSTALL IPY JAVA JDK JEST JULIA JUPYTER KRB5 KUBE LANG LC_ LD LESS LIB LINES LLVM LOC
+    LOGNAME LS_ LUA LV LYNX MAIL MAKE MAKEFILE MALLOC MAN MAVEN MERCURIAL MESA META_ METEOR MINIO MIX_ MOCHA MYPY NETRC
+    NINJA NIX NLS NM NODE NOX NO_ NPM NSS NUGET NVM OBJC OLDPWD OMP OPENSSL OS_ P4 PAGER PAGE PARALLEL PASS PATH PERL
+    PG PHP PIP PKG PLAYWRIGHT PNPM POETRY POSIX PRE_COMMIT PRETTIER PROMPT PS PUPPETEER PWD PY QT R_ RA_ RAILS RAKE RANDOM
+    READLINE REQUESTS RES_ RIPGREP RSYNC RUBY RUFF RUST SBT SCCACHE SCREEN SDK SED SHELL SIMPLE_ SNAP SQL SSH SSL STRACE
+    STY SUDO SVN SWIFT SYSTEMD TAPE TAR TCL TEMP TERM TEXT TF_ TIME TK_ TMOUT TMP TMUX TOX TS_ TSC TYPE TZ UNIX UNZIP
+    USER UV_ VAGRANT VCS VERSION_CONTROL VIM VIRTUAL VISUAL VSCODE WATCH WGET WORKON XAUTH XDG XML XZ YARN ZDOT ZIG ZIP
+    ZSH ZSTD _
+";
+/// What names hold that lead programs to files, other programs or options of theirs.
+const KINDS: &str =
+    "PATH DIR HOME ROOT CONF CONFIG OPTS OPTIONS FLAGS ARGS COMMAND CMD EXEC PROXY PROGRAM WRAPPER EDITOR
+    PAGER SHELL TOOLCHAIN PRELOAD PLUGIN HOOK SOCK CERT KEYLOG RC_ RCFILE";
 
 /// Lower case and read by no program that we know of.
 pub(super) fn is_own_name(name: &str) -> bool {

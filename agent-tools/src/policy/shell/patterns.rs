@@ -40,7 +40,7 @@ pub(super) fn expand(dir: &Path, parts: &[(String, bool)], budget: usize) -> Opt
 }
 
 /// Whether a pattern may match a name. Brackets are taken for any character: too much is found rather than too little.
-fn matches(pattern: &str, name: &str) -> bool {
+pub(in crate::policy) fn matches(pattern: &str, name: &str) -> bool {
     if name.starts_with('.') && !pattern.starts_with(['.', '[']) {
         return false;
     }
@@ -85,7 +85,7 @@ pub(super) fn pattern_parts(word: &Word) -> Vec<(String, bool)> {
         let (text, literal) = match piece {
             Piece::Text(text) => (text.as_str(), true),
             Piece::Glob(text) => (text.as_str(), false),
-            Piece::Unknown => ("*", false),
+            Piece::Below(_) | Piece::Number | Piece::Job | Piece::Unknown => ("*", false),
         };
         for (i, part) in text.split('/').enumerate() {
             if i > 0 {

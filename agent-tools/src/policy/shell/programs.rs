@@ -63,6 +63,8 @@ pub(super) enum Kind {
 pub(super) struct Choice {
     /// The kind of its value.
     pub(super) value: Option<Kind>,
+    /// A second value behind the first.
+    pub(super) second: Option<Kind>,
     /// The value is glued on or missing.
     pub(super) glued: bool,
     pub(super) effects: Effects,
@@ -77,6 +79,8 @@ pub(super) struct Effects {
     pub(super) reads_here: bool,
     pub(super) lists: bool,
     pub(super) skip: bool,
+    /// What the program needs where it works it does not need with this option.
+    pub(super) elsewhere: bool,
     pub(super) deep: bool,
     /// Names with a dot in front are passed over, or are not.
     pub(super) visible: bool,
@@ -171,8 +175,12 @@ fn read_option(line: &'static str, program: &mut Program) {
         if word.starts_with(['-', '+']) {
             names.push(word);
         } else if let Some(value) = kind(word.strip_prefix('=').unwrap_or(word)) {
-            choice.value = Some(value);
-            choice.glued = word.starts_with('=');
+            if choice.value.is_some() {
+                choice.second = Some(value);
+            } else {
+                choice.value = Some(value);
+                choice.glued = word.starts_with('=');
+            }
         } else {
             read_effect(word, &mut choice.effects);
         }
@@ -194,6 +202,7 @@ fn read_effect(word: &'static str, effects: &mut Effects) {
             "." => effects.reads_here = true,
             "lists" => effects.lists = true,
             "skip" => effects.skip = true,
+            "elsewhere" => effects.elsewhere = true,
             "deep" => effects.deep = true,
             "visible" => effects.visible = true,
             "hidden" => effects.hidden = true,
@@ -236,11 +245,25 @@ fn kind(name: &str) -> Option<Kind> {
 mod tests {
     use super::*;
 
-    const WORDS: [&str; 14] = [
-        ".", "any", "stop", "single", "subs", "lists", "skip", "deep", "visible", "hidden", "follows", "links",
-        "remote", "names",
+    const WORDS: [&str; 15] = [
+        ".",
+        "any",
+        "stop",
+        "single",
+        "subs",
+        "lists",
+        "skip",
+        "deep",
+        "visible",
+        "hidden",
+        "follows",
+        "links",
+        "remote",
+        "elsewhere",
+        "names",
     ];
-    const JUDGES: [&str; 20] = [
+    const JUDGES: [&str; 21] = [
+        "clone",
         "date",
         "ps",
         "ln",

@@ -16,8 +16,10 @@ impl Judge<'_> {
         taken: &Arguments<'_>,
         around: &Around<'_>,
     ) {
+        let elsewhere = taken.effects.iter().any(|e| e.elsewhere);
         for effects in taken.effects.iter().copied().chain([&program.effects]) {
-            if effects.here != Rights::NONE {
+            let own = std::ptr::eq(effects, &raw const program.effects);
+            if effects.here != Rights::NONE && !(own && elsewhere) {
                 self.here(name, effects.here, &around.dirs);
             }
             for (zone, rights) in [(Zone::Network, effects.network), (Zone::System, effects.system)] {
@@ -112,7 +114,7 @@ impl Judge<'_> {
     }
 
     fn sent(&mut self, word: &Word, dirs: &Dirs) {
-        if word.is_unknown() {
+        if word.literal().is_none() {
             self.needs.find(&word.raw, Some(Zone::Network), Rights::WRITE);
         }
         let at = word.start().find('@').filter(|at| *at == 0 || word.start()[..*at].ends_with('='));
@@ -132,8 +134,7 @@ impl Judge<'_> {
             }
             return;
         };
-        let full = word.literal().map(|sub| format!("{} {sub}", special::family(name)));
-        let Some((full, program)) = full.and_then(|full| programs::find(&full).map(|p| (full, p))) else {
+        let Some((full, program)) = special::find_subcommand(name, word) else {
             self.mentions(operands, &around.dirs);
             return self.doubt(format!("what `{name} {}` does is not known here", word.raw));
         };

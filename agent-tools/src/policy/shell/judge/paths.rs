@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 
 use super::super::patterns;
 use super::super::plan::Dirs;
-use super::super::words::Word;
+use super::super::words::{Below, Word};
 use super::{Around, ENTRIES, Judge, Reach, STEPS};
-use crate::policy::zone::rights_on;
+use crate::policy::zone::{Walk, rights_on};
 use crate::policy::{Rights, Zone};
 
 impl Judge<'_> {
@@ -33,6 +33,10 @@ impl Judge<'_> {
             }
             if word.literal().is_none() && word.pattern().is_some() {
                 self.mentioned_pattern(word, rights, dirs);
+                continue;
+            }
+            if word.below().is_some() {
+                self.below(word, rights, dirs);
                 continue;
             }
             let text = word.pattern().unwrap_or_else(|| word.start().to_owned());
@@ -91,8 +95,13 @@ impl Judge<'_> {
 
     /// Keys below a directory that is read, or sent, with all below it.
     pub(in crate::policy::shell) fn secrets(&mut self, word: &Word, reach: Reach, dirs: &Dirs) {
-        let rights = Rights::READ;
+        self.look_below(word, &word.raw, Rights::READ, reach, None, dirs);
+    }
+
+    /// What lies below a directory and is guarded more than it.
+    fn look_below(&mut self, word: &Word, shown: &str, rights: Rights, reach: Reach, name: Option<&str>, dirs: &Dirs) {
         let Some(path) = word.pattern().filter(|_| self.spend(1)) else { return };
+        let walk = Walk { visible: reach.visible, follows: reach.follows, name, whole: false };
         for dir in dirs.0.iter().flatten() {
             let starts = match word.literal() {
                 Some(_) => vec![dir.join(&path)],
@@ -100,39 +109,61 @@ impl Judge<'_> {
             };
             for start in starts {
                 let left = ENTRIES.saturating_sub(self.entries);
-                match self.ground.secrets_below(&start, reach.visible, reach.follows, left) {
-                    Ok((holds, looked)) => {
-                        self.entries += looked;
-                        if holds {
-                            self.needs.find(format!("{} and the keys below it", word.raw), Some(Zone::System), rights);
-                        }
-                    }
-                    Err(()) => {
-                        self.entries = ENTRIES;
-                        self.steps = STEPS;
-                        self.doubt(format!("`{}` holds too much to be looked through for keys", word.raw));
-                    }
+                let Ok(looked) = self.ground.look_below(&start, walk, left) else {
+                    self.entries = ENTRIES;
+                    self.steps = STEPS;
+                    self.doubt(format!("`{shown}` holds too much to be looked through for keys"));
+                    continue;
+                };
+                self.entries += looked.entries;
+                if looked.dashed && shown != word.raw && path == "." {
+                    self.doubt(format!("a name that `{shown}` may be looks like an option"));
+                }
+                if looked.guarded {
+                    self.needs.find(format!("{shown} and the keys below it"), Some(Zone::System), rights);
+                }
+                if looked.later && rights.covers(Rights::WRITE) {
+                    let zone = self.ground.locate(&start).zone;
+                    self.needs.find(format!("{shown} and what is run later"), zone, Rights::EXECUTE);
                 }
             }
         }
     }
 
-    /// Links may have come about by this command, unless all it moves are files that are there and no links.
-    pub(in crate::policy::shell) fn may_link(&mut self, name: &str, operands: &[&Word], around: &Around<'_>) {
-        let is_file = |word: &&Word| {
-            let there = |dir: &PathBuf| {
-                word.literal().is_some_and(|path| dir.join(path).symlink_metadata().is_ok_and(|m| m.is_file()))
-            };
-            around.dirs.0.as_ref().is_some_and(|dirs| dirs.iter().all(there))
-        };
+    /// Links may have come about by this command below one of these directories, unless all it moves or copies is there
+    /// and holds none.
+    pub(in crate::policy::shell) fn may_link(&mut self, moves: bool, operands: &[&Word], around: &Around<'_>) {
         let moved = operands.split_last().map_or(&[][..], |(_, moved)| moved);
-        if name == "mv" && !moved.is_empty() && moved.iter().all(is_file) && !self.links {
-            return;
+        if moves && !moved.is_empty() && self.links.is_empty() && !self.beside {
+            let plain = |word: &&Word| self.is_without_links(word, &around.dirs);
+            if moved.iter().all(plain) {
+                return;
+            }
         }
-        self.links = true;
-        if self.beside || self.depth > 1 || !around.command.upstream.is_empty() {
-            self.doubt(format!("`{name}` may make links while other commands run"));
+        self.links_below(PathBuf::from("/"), around);
+    }
+
+    /// Links may have come about below this directory.
+    pub(in crate::policy::shell) fn links_below(&mut self, dir: PathBuf, around: &Around<'_>) {
+        self.links.push(dir);
+        if self.beside || self.depth > 1 || around.beside_paths {
+            self.doubt("links may come about while other commands run");
         }
+    }
+
+    /// Whether this is there, and neither it nor anything below it is a link.
+    fn is_without_links(&self, word: &Word, dirs: &Dirs) -> bool {
+        const MOST: usize = 500;
+        let plain = |path: &Path| match path.symlink_metadata() {
+            Ok(metadata) if metadata.is_dir() => {
+                let looked = self.ground.look_below(path, Walk { whole: true, ..Walk::default() }, MOST);
+                looked.is_ok_and(|looked| !looked.links)
+            }
+            Ok(metadata) => metadata.is_file(),
+            Err(_) => false,
+        };
+        let there = |dir: &PathBuf| word.literal().is_some_and(|path| plain(&dir.join(path)));
+        dirs.0.as_ref().is_some_and(|dirs| dirs.iter().all(there))
     }
 
     /// Rights on the path that a word stands for.
@@ -144,6 +175,7 @@ impl Judge<'_> {
             (Some("-"), _) => {}
             (Some(path), _) => self.locate(path, &word.raw, rights, dirs),
             (None, Some(_)) => self.matches(word, rights, dirs),
+            (None, None) if word.below().is_some() => self.below(word, rights, dirs),
             (None, None) => self.doubt(format!("where `{}` leads is not known", word.raw)),
         }
     }
@@ -162,6 +194,50 @@ impl Judge<'_> {
             match found {
                 Some(paths) => paths.iter().for_each(|path| self.at(path, &word.raw, rights)),
                 None => self.doubt(format!("`{}` matches too much to be looked through", word.raw)),
+            }
+        }
+    }
+
+    /// Paths below a directory: what may be done to any of them.
+    fn below(&mut self, word: &Word, rights: Rights, dirs: &Dirs) {
+        let Some((before, below, behind)) = word.below() else { return };
+        if behind.split('/').any(|part| part == "..") {
+            return self.doubt(format!("where `{}` leads is not known", word.raw));
+        }
+        let whole = format!("{before}{}", below.dir);
+        let cut = below.dir.is_empty() && !whole.is_empty() && !whole.ends_with('/');
+        let base = if cut { whole.rsplit_once('/').map_or(".", |(dir, _)| dir) } else { &whole };
+        let base = if base.is_empty() { if whole.starts_with('/') { "/" } else { "." } } else { base };
+        self.locate(base, &word.raw, rights, dirs);
+        if !behind.is_empty() {
+            self.locate(&format!("{whole}{behind}"), &word.raw, rights, dirs);
+        }
+        let reach = Reach { follows: true, ..Reach::ALL };
+        let name = below.name.as_deref().filter(|_| behind.is_empty());
+        self.look_below(&Word::text(base), &word.raw, rights, reach, name, dirs);
+    }
+
+    /// A list of names that a shell takes apart at blanks: one that has some would be several, and lead anywhere.
+    pub(in crate::policy::shell) fn plain_names(&mut self, below: &Below, dirs: &Dirs) {
+        let dir = if below.dir.is_empty() { "." } else { &below.dir };
+        for start in dirs.0.iter().flatten() {
+            let walk = Walk { whole: true, ..Walk::default() };
+            let left = ENTRIES.saturating_sub(self.entries);
+            match self.ground.look_below(&start.join(dir), walk, left) {
+                Ok(looked) => {
+                    self.entries += looked.entries;
+                    if looked.odd || (looked.dashed && below.dir.is_empty()) {
+                        self.doubt(format!(
+                            "below `{dir}` lie names that would be taken apart: use `-print0` and `xargs -0`"
+                        ));
+                    }
+                }
+                Err(()) => {
+                    self.entries = ENTRIES;
+                    self.doubt(format!(
+                        "below `{dir}` lies too much to be looked through: use `-print0` and `xargs -0`"
+                    ));
+                }
             }
         }
     }
@@ -200,7 +276,9 @@ impl Judge<'_> {
             return;
         }
         let located = self.ground.locate(path);
-        if self.links && located.zone != Some(Zone::System) {
+        self.located += 1;
+        let linked = |root: &PathBuf| path.starts_with(root) && path.components().ne(root.components());
+        if self.links.iter().any(linked) && located.zone != Some(Zone::System) {
             self.doubt(format!("where `{shown}` leads is not known: links may have come about before it"));
         }
         let rights = rights_on(&located.resolved, rights);

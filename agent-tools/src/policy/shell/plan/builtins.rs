@@ -1,6 +1,10 @@
 //! What builtins of the shell do to the shell itself.
 
-use super::super::words::Word;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use super::super::patterns;
+use super::super::words::{Piece, Word};
 use super::{Command, Dirs, Planner, Shell, assign, is_name, is_own};
 
 impl Planner<'_> {
@@ -29,10 +33,17 @@ impl Planner<'_> {
             "pushd" if operands.len() == 1 => self.change_directory(operands, shell),
             "pushd" | "popd" => shell.dirs = Dirs(None),
             "export" | "declare" | "typeset" | "local" | "readonly" => {
+                if matches!(name, "declare" | "typeset" | "local") && self.calls > 0 {
+                    let names = operands.iter().filter_map(|w| w.start().split('=').next());
+                    self.locals.extend(names.map(str::to_owned));
+                }
                 let assigned = self.declared(operands, shell);
                 command.assignments.extend(assigned);
                 command.exports = true;
             }
+            "break" | "continue" | "return" => self.jump(shell),
+            "shift" => self.shift(operands, shell),
+            "trap" => self.trap(operands, shell),
             "set" => self.set(operands),
             "printf" => {
                 if let Some((option, rest)) = operands.split_first().filter(|(w, _)| w.start().starts_with('-')) {
@@ -74,10 +85,28 @@ impl Planner<'_> {
                 Some("-d" | "-n" | "-p") if builtin == "read" => {
                     rest.next();
                 }
-                Some(name) if is_name(name) && is_own(name, shell, self.place) => shell.variables.set(name, None),
+                Some(name) if is_name(name) && is_own(name, shell, self.place) => {
+                    let whole = builtin == "read" && rest.as_slice().is_empty();
+                    let line = if whole { self.line(operands, shell) } else { None };
+                    shell.variables.set(name, line);
+                }
                 Some(number) if builtin == "read" && number.chars().all(|c| c.is_ascii_digit() || c == '.') => {}
                 _ => self.doubt(format!("what `{builtin}` does with `{}` is not known here", word.raw)),
             }
+        }
+    }
+
+    /// What a line of the input is, where one name takes all of it.
+    fn line(&mut self, operands: &[Word], shell: &Shell) -> Option<Vec<Piece>> {
+        let names = shell.names()?.clone();
+        let raw: Vec<&str> = operands.iter().map(|w| w.literal().unwrap_or("?")).collect();
+        match raw[..] {
+            ["-r", _] if !names.whole => {
+                self.push(Command { lists: vec![names.clone()], dirs: shell.dirs.clone(), ..Command::default() });
+                Some(vec![Piece::Below(names)])
+            }
+            ["-r", "-d", "", _] | ["-d", "", "-r", _] if names.whole => Some(vec![Piece::Below(names)]),
+            _ => None,
         }
     }
 
@@ -117,12 +146,56 @@ impl Planner<'_> {
                     let steps = path.matches('/').count() * before.0.as_ref().map_or(0, Vec::len);
                     if self.spend(steps) { before.enter(path) } else { Dirs(None) }
                 }
-                _ => Dirs(None),
+                Some(_) => Dirs(None),
+                None => self.elsewhere(word, &before).unwrap_or(Dirs(None)),
             },
             _ => Dirs(None),
         };
         shell.dirs = dirs;
         shell.failed = Some(before);
+    }
+
+    /// Where `cd` leads by a pattern, or to the top of the repository.
+    fn elsewhere(&mut self, word: &Word, before: &Dirs) -> Option<Dirs> {
+        const ENTRIES: usize = 1_000;
+        let own = word.raw.trim_matches('"');
+        if own == "$(git rev-parse --show-toplevel)" {
+            let mut top = Dirs::at(&repository(before.only()?)?);
+            // Where git fails the word is nothing: then `cd` stays, or goes home.
+            let first = self.depth <= 2 && self.plan.commands.len() == 1;
+            if own != word.raw {
+                top.join(before);
+            } else if !first || !self.has_git() {
+                top.join(&Dirs::at(self.place.home.as_deref()?));
+            }
+            return Some(top);
+        }
+        let pattern = word.pattern().filter(|text| !text.starts_with(['-', '+']))?;
+        let mut led = before.enter(&pattern);
+        for dir in before.0.iter().flatten() {
+            let (found, _) = patterns::expand(dir, &patterns::pattern_parts(word), ENTRIES)?;
+            for path in found.iter().filter(|path| path.is_dir()) {
+                led.join(&before.enter(path.to_str()?));
+            }
+        }
+        Some(led)
+    }
+
+    fn has_git(&self) -> bool {
+        let path = self.place.env.iter().find(|(name, _)| name == "PATH").map(|(_, path)| path);
+        let on_path = |path: &std::ffi::OsString| std::env::split_paths(path).any(|dir| dir.join("git").is_file());
+        path.is_none_or(on_path)
+    }
+
+    /// The words that a function was called with, without the first.
+    fn shift(&mut self, operands: &[Word], shell: &mut Shell) {
+        let count = match operands {
+            [] => Some(1),
+            [count] => count.literal().and_then(|count| count.parse::<usize>().ok()),
+            _ => None,
+        };
+        let given = shell.variables.given().zip(count).and_then(|(given, count)| given.get(count..)).map(Rc::from);
+        shell.variables.give(given);
     }
 
     fn eval(&mut self, operands: &[Word], shell: &mut Shell) {
@@ -135,8 +208,18 @@ impl Planner<'_> {
 }
 
 /// Builtins that an assignment before them may hold for longer than they run, or that change the shell.
-fn is_builtin(name: Option<&str>) -> bool {
+pub(super) fn is_builtin(name: Option<&str>) -> bool {
     let Some(name) = name else { return true };
     let words = "cd pushd popd export declare typeset local readonly set unset eval source . exec read mapfile readarray getopts printf builtin command trap shopt";
     words.split(' ').any(|word| word == name)
+}
+
+/// The top of the repository that a directory lies in, if git takes it for one.
+fn repository(dir: &Path) -> Option<PathBuf> {
+    let top = dir.ancestors().find(|dir| dir.join(".git").exists())?;
+    let git = top.join(".git");
+    let head = std::fs::read_to_string(git.join("HEAD")).unwrap_or_default();
+    let whole = head.starts_with("ref: refs/") && git.join("objects").is_dir() && git.join("refs").is_dir();
+    let linked = || std::fs::read_to_string(&git).is_ok_and(|text| text.starts_with("gitdir: "));
+    (whole || linked()).then(|| top.to_path_buf())
 }

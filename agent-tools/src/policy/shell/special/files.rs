@@ -46,6 +46,7 @@ pub(super) fn tar(judge: &mut Judge<'_>, words: &[Word], around: &Around<'_>) {
         match (values.pop(), word.literal()) {
             (Some('f'), _) if word.start().contains(':') => judge.doubt("tar reaches another host"),
             (Some('f'), _) => judge.path(word, if creates { Rights::WRITE } else { Rights::READ }, &around.dirs),
+            (Some('-'), _) => {}
             (Some(_), path) => {
                 judge.path(word, Rights::READ, &dirs);
                 dirs = path.map_or(Dirs(None), |path| dirs.enter(path));
@@ -53,6 +54,7 @@ pub(super) fn tar(judge: &mut Judge<'_>, words: &[Word], around: &Around<'_>) {
             (None, Some("-C" | "--directory")) => values.push('C'),
             (None, Some("-f" | "--file")) => values.push('f'),
             (None, Some(text)) if text.starts_with("--exclude=") || text.starts_with("--strip-components=") => {}
+            (None, Some("--exclude" | "--strip-components")) => values.push('-'),
             (None, _) if word.start().starts_with('-') => judge.doubt("these options of tar are not known here"),
             (None, _) => members.push(word),
         }
@@ -64,7 +66,7 @@ pub(super) fn tar(judge: &mut Judge<'_>, words: &[Word], around: &Around<'_>) {
         members.iter().for_each(|word| judge.tree(word, Rights::READ, Reach::ALL, &dirs));
     }
     if extracts {
-        judge.may_link("tar", &[], around);
+        judge.may_link(false, &[], around);
     }
 }
 
@@ -72,6 +74,7 @@ pub(super) fn tar(judge: &mut Judge<'_>, words: &[Word], around: &Around<'_>) {
 /// directory that it lies in, which may be the name itself.
 pub(super) fn ln(judge: &mut Judge<'_>, words: &[Word], around: &Around<'_>) {
     let mut operands: Vec<&Word> = Vec::new();
+    let mut symbolic = false;
     for word in words {
         match word.literal() {
             Some(text) if text.starts_with('-') && text.len() > 1 => {
@@ -79,6 +82,7 @@ pub(super) fn ln(judge: &mut Judge<'_>, words: &[Word], around: &Around<'_>) {
                 if !flags && !matches!(text, "--symbolic" | "--force" | "--no-dereference" | "--verbose" | "--") {
                     return judge.doubt(format!("ln: its option `{text}` is not known here"));
                 }
+                symbolic |= text == "--symbolic" || (flags && text.contains('s'));
             }
             Some(_) => operands.push(word),
             None => return judge.doubt(format!("where `{}` leads is not known", word.raw)),
@@ -93,12 +97,14 @@ pub(super) fn ln(judge: &mut Judge<'_>, words: &[Word], around: &Around<'_>) {
     let name = name.literal().unwrap_or(".");
     let parent =
         name.trim_end_matches('/').rsplit_once('/').map_or(".", |(dir, _)| if dir.is_empty() { "/" } else { dir });
-    let bases = [around.dirs.clone(), around.dirs.enter(parent), around.dirs.enter(name)];
+    // A symbolic link is read from where it lies; another name for the same file is found from here.
+    let bases =
+        if symbolic { vec![around.dirs.enter(parent), around.dirs.enter(name)] } else { vec![around.dirs.clone()] };
     for target in targets {
         bases.iter().for_each(|dirs| judge.path(target, Rights::READ_WRITE, dirs));
         let base = target.literal().unwrap_or("").trim_end_matches('/').rsplit('/').next().unwrap_or("");
         judge.path(&Word::text(&format!("{name}/{base}")), Rights::READ_WRITE, &around.dirs);
     }
     judge.path(&Word::text(name), Rights::READ_WRITE, &around.dirs);
-    judge.may_link("ln", &[], around);
+    judge.may_link(false, &[], around);
 }

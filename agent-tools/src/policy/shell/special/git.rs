@@ -1,6 +1,8 @@
 //! Subcommands of git whose words say what would be lost, or which settings change.
 
+use super::super::arguments;
 use super::super::judge::{Around, Judge};
+use super::super::programs;
 use super::super::words::Word;
 use crate::policy::Rights;
 
@@ -32,5 +34,20 @@ pub(super) fn git_config(judge: &mut Judge<'_>, words: &[Word], around: &Around<
     let names = words.iter().filter(|w| !w.start().starts_with('-')).count();
     if !reads && names != 1 {
         judge.here("git config", Rights::WRITE.union(Rights::EXECUTE), &around.dirs);
+    }
+}
+
+/// What comes with a repository may hold links; the directory that it comes in is none.
+pub(super) fn clone(judge: &mut Judge<'_>, words: &[Word], around: &Around<'_>) {
+    let taken = programs::find("git clone").map(|program| arguments::take(program, words));
+    let operands = taken.map(|taken| taken.operands).unwrap_or_default();
+    let literal = |at: usize| operands.get(at).and_then(|word: &&Word| word.literal());
+    let name = literal(1).or_else(|| {
+        let last = literal(0)?.trim_end_matches('/').rsplit(['/', ':']).next()?;
+        Some(last.strip_suffix(".git").unwrap_or(last)).filter(|_| operands.len() == 1)
+    });
+    match (name, around.dirs.only()) {
+        (Some(name), Some(dir)) if !matches!(name, "" | "." | "..") => judge.links_below(dir.join(name), around),
+        _ => judge.links_below("/".into(), around),
     }
 }

@@ -38,6 +38,6 @@ pub(super) fn between_hosts(judge: &mut Judge<'_>, name: &str, words: &[Word], a
     } else {
         judge.path(dest, Rights::READ_WRITE, &around.dirs);
         judge.copied_names(&operands, around);
-        judge.may_link(name, &[], around);
+        judge.may_link(false, &[], around);
     }
 }

@@ -12,6 +12,7 @@ mod sed;
 mod system;
 mod wrappers;
 
+pub(super) use self::find::{find_starts, is_find_test, only_name};
 use super::judge::{Around, Judge};
 use super::programs::{self, Program};
 use super::words::Word;
@@ -41,9 +42,19 @@ pub(super) fn find_program(name: &str) -> Option<&'static Program> {
 pub(super) fn family(name: &str) -> &str {
     match name {
         "pnpm" | "yarn" => "npm",
-        "pip3" | "uv" | "poetry" | "pipx" => "pip",
+        "pip3" | "pipx" | "uv pip" => "pip",
         name => name,
     }
+}
+
+/// A subcommand by its own name, or by that of the programs which have the same ones.
+pub(super) fn find_subcommand(name: &str, word: &Word) -> Option<(String, &'static Program)> {
+    let sub = word.literal()?;
+    let alike = if matches!(name, "uv" | "poetry") { "pip" } else { family(name) };
+    [name, alike].iter().find_map(|name| {
+        let full = format!("{name} {sub}");
+        programs::find(&full).map(|program| (full, program))
+    })
 }
 
 /// Words that mean nothing by themselves.
@@ -67,6 +78,7 @@ pub(super) fn judge(which: &str, judge: &mut Judge<'_>, name: &str, words: &[Wor
         "kill" => system::kill(judge, words),
         "checkout" => git::checkout(judge, words, around),
         "push" => git::push(judge, words),
+        "clone" => git::clone(judge, words, around),
         "date" => system::date(judge, words, around),
         "ps" => system::ps(judge, words),
         "ln" => files::ln(judge, words, around),

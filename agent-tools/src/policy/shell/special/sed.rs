@@ -84,6 +84,13 @@ fn sed_script(judge: &mut Judge<'_>, script: &str, around: &Around<'_>) {
         let behind = match command {
             'p' | 'P' | 'd' | 'D' | 'g' | 'G' | 'h' | 'H' | 'n' | 'N' | 'x' | '=' | 'z' => operand,
             'q' | 'Q' => operand.trim_start_matches(|c: char| c.is_ascii_digit()),
+            // Text to the end of the line, which is the end of the script.
+            'a' | 'i' | 'c' if !operand.trim_end().ends_with('\\') => return,
+            ':' | 'b' | 't' | 'T' => sed_label(operand),
+            'y' => match sed_parts(operand) {
+                Some((_, rest)) => rest,
+                None => return judge.doubt("a script of sed is not understood"),
+            },
             'w' | 'r' => return sed_file(judge, command, operand, around),
             's' => match sed_substitution(judge, operand, around) {
                 Some(rest) => rest,
@@ -97,6 +104,11 @@ fn sed_script(judge: &mut Judge<'_>, script: &str, around: &Around<'_>) {
         }
         rest = rest.trim_start_matches([' ', '\t', ';']);
     }
+}
+
+/// Behind a label: whether one ends at a semicolon is seen differently, so that both readings have to be harmless.
+fn sed_label(operand: &str) -> &str {
+    operand.trim_start_matches(' ').trim_start_matches(|c: char| c.is_ascii_alphanumeric() || c == '_')
 }
 
 /// One substitution, in whose pattern braces may stand.

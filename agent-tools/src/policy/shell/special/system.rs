@@ -1,12 +1,12 @@
 //! Programs that ask or change the machine: processes and the clock.
 
 use super::super::judge::{Around, Judge};
-use super::super::words::Word;
+use super::super::words::{Piece, Word};
 use crate::policy::{Rights, Zone};
 
 /// Only what the command itself started may be stopped for free.
 pub(super) fn kill(judge: &mut Judge<'_>, words: &[Word]) {
-    let own = |w: &Word| w.literal().is_some_and(|t| t.starts_with('%')) || matches!(w.raw.as_str(), "$!" | "\"$!\"");
+    let own = |w: &Word| w.literal().is_some_and(|t| t.starts_with('%')) || w.pieces == [Piece::Job];
     let signals = |w: &Word| w.literal().is_some_and(|t| t.starts_with('-') && !matches!(t, "-s" | "-n" | "-q" | "--"));
     let skipped = usize::from(words.first().is_some_and(signals));
     let lists = matches!(words.first().and_then(Word::literal), Some("-l" | "-L"));

@@ -2,7 +2,7 @@
 
 use super::super::judge::{Around, Fed, Judge};
 use super::super::plan::{Dirs, is_name};
-use super::super::words::Word;
+use super::super::words::{Below, Piece, Word};
 
 pub(super) fn env(judge: &mut Judge<'_>, words: &[Word], around: &Around<'_>) {
     let mut around = around.clone();
@@ -33,9 +33,11 @@ pub(super) fn env(judge: &mut Judge<'_>, words: &[Word], around: &Around<'_>) {
 pub(super) fn xargs(judge: &mut Judge<'_>, words: &[Word], around: &Around<'_>) {
     let mut at = 0;
     let mut replaced = None;
+    let mut split_at_nul = false;
     while let Some(text) = words.get(at).and_then(Word::literal).filter(|text| text.starts_with('-')) {
         match text {
-            "-0" | "-r" | "-t" | "-x" | "--null" | "--no-run-if-empty" | "--verbose" => {}
+            "-0" | "--null" => split_at_nul = true,
+            "-r" | "-t" | "-x" | "--no-run-if-empty" | "--verbose" => {}
             "-n" | "-P" | "-L" | "-d" | "-s" | "-E" => at += 1,
             "-I" => {
                 at += 1;
@@ -47,6 +49,10 @@ pub(super) fn xargs(judge: &mut Judge<'_>, words: &[Word], around: &Around<'_>) 
         }
         at += 1;
     }
+    let names = around.command.names.as_ref().filter(|names| names.whole == split_at_nul);
+    if let Some(names) = names {
+        return each_name(judge, &words[at.min(words.len())..], replaced, names, around);
+    }
     let holds = |word: &Word| replaced.is_some_and(|mark| word.pattern().is_none_or(|text| text.contains(mark)));
     let mut command: Vec<Word> = words.get(at..).unwrap_or_default().to_vec();
     for word in &mut command {
@@ -56,6 +62,23 @@ pub(super) fn xargs(judge: &mut Judge<'_>, words: &[Word], around: &Around<'_>) 
     }
     if replaced.is_none() && !command.is_empty() {
         command.push(Word::unknown("what xargs reads"));
+    }
+    judge.words(&command, &Around { wrappers: around.wrappers + 1, fed: Fed::Nobody, ..around.clone() });
+}
+
+/// The command that xargs runs with names that it reads.
+fn each_name(judge: &mut Judge<'_>, words: &[Word], mark: Option<&str>, names: &Below, around: &Around<'_>) {
+    if !names.whole {
+        judge.plain_names(names, &around.dirs);
+    }
+    let names = Below { whole: true, ..names.clone() };
+    let mut command: Vec<Word> = words.to_vec();
+    match mark {
+        Some(mark) if command.first().is_some_and(|head| head.raw.contains(mark)) => {
+            return judge.doubt("xargs runs what it reads");
+        }
+        Some(mark) => command = command.iter().map(|word| word.with_found(mark, &names)).collect(),
+        None => command.push(Word { raw: "what xargs reads".into(), pieces: vec![Piece::Below(names)] }),
     }
     judge.words(&command, &Around { wrappers: around.wrappers + 1, fed: Fed::Nobody, ..around.clone() });
 }

@@ -1,15 +1,14 @@
 //! Reads a word piece by piece.
 
-use super::{Found, PUT_IN, Piece, VALUE, Variables, Word, check_arithmetic, leading_name, read_text};
-use crate::place::Place;
+use super::super::printed::{self, Printed};
+use super::{Found, PUT_IN, Piece, Scope, VALUE, Word, check_arithmetic, leading_name, read_text};
 
 pub(super) struct Reader<'a> {
     pub(super) rest: &'a str,
     pub(super) word: Word,
     /// It is a single word: a blank or an operator outside quotes means that it was cut out wrongly.
     pub(super) strict: bool,
-    pub(super) variables: &'a Variables,
-    pub(super) place: &'a Place,
+    pub(super) scope: &'a Scope<'a>,
     pub(super) found: &'a mut Found,
 }
 
@@ -32,7 +31,7 @@ impl<'a> Reader<'a> {
         let Some(rest) = self.rest.strip_prefix('~') else { return };
         self.rest = rest;
         if rest.is_empty() || rest.starts_with('/') {
-            let home = if self.variables.is_set("HOME") { None } else { self.place.home.as_ref() };
+            let home = if self.scope.variables.is_set("HOME") { None } else { self.scope.place.home.as_ref() };
             match home.and_then(|h| h.to_str()) {
                 Some(home) => self.put(home),
                 None => self.word.push(Piece::Unknown),
@@ -57,8 +56,9 @@ impl<'a> Reader<'a> {
                 '$' => self.dollar(false),
                 '`' => self.backticks(),
                 '<' | '>' if self.take("(") => {
-                    self.substitution();
-                    self.word.pieces.pop();
+                    let before = self.word.pieces.len();
+                    self.substitution(true);
+                    self.word.pieces.truncate(before);
                     // A pipe of the shell's own: like its input it costs nothing, and its name is not known.
                     self.put("/dev/stdin");
                 }
@@ -148,7 +148,7 @@ impl<'a> Reader<'a> {
         if self.rest.starts_with("((") {
             self.arithmetic();
         } else if self.take("(") {
-            self.substitution();
+            self.substitution(quoted);
         } else if self.take("{") {
             self.parameter(quoted);
         } else if self.take("[") {
@@ -162,7 +162,7 @@ impl<'a> Reader<'a> {
     }
 
     fn variable(&mut self, name: &str, quoted: bool) {
-        let known = if self.found.put_in > PUT_IN { None } else { self.variables.get(name, self.place) };
+        let known = if self.found.put_in > PUT_IN { None } else { self.scope.get(name) };
         let Some(pieces) = known else {
             self.word.push(Piece::Unknown);
             return;
@@ -177,6 +177,7 @@ impl<'a> Reader<'a> {
             let splits = |t: &str| t.is_empty() || t.contains([' ', '\t', '\n', '*', '?', '[', '\\']);
             match piece {
                 Piece::Text(text) if !quoted && splits(&text) => self.word.push(Piece::Unknown),
+                Piece::Below(below) if !quoted && below.whole => self.word.push(Piece::Unknown),
                 piece => self.word.push(piece),
             }
         }
@@ -194,14 +195,14 @@ impl<'a> Reader<'a> {
             // A brace in quotes does not end it: what is commands in all the rest is looked for, wherever it ends.
             self.found.doubt("a `${` holds quotes");
             self.word.push(Piece::Unknown);
-            read_text(self.rest, self.variables, self.place, self.found);
+            read_text(self.rest, self.scope, self.found);
             self.rest = "";
             return;
         }
         self.rest = rest;
         let name = leading_name(inside.strip_prefix('#').unwrap_or(inside));
         if inside.strip_prefix('#').is_some_and(|counted| counted == name) {
-            return self.word.push(Piece::Unknown);
+            return self.word.push(Piece::Number);
         }
         if inside == name && !name.is_empty() {
             return self.variable(name, quoted);
@@ -213,7 +214,7 @@ impl<'a> Reader<'a> {
         if name.is_empty() || !(plain || list) {
             self.found.doubt(&format!("`${{{inside}}}` computes what it stands for"));
         }
-        read_text(operation, self.variables, self.place, self.found);
+        read_text(operation, self.scope, self.found);
     }
 
     /// Numbers and operators, and variables that hold numbers; text in variables would be computed, too.
@@ -226,8 +227,12 @@ impl<'a> Reader<'a> {
             (text, after) = (&self.rest[2..], "");
         }
         self.rest = after;
-        check_arithmetic(text, self.variables, self.place, self.found);
-        self.word.push(Piece::Unknown);
+        let set = self.found.numbers.len();
+        check_arithmetic(text, self.scope, self.found);
+        if self.found.numbers.len() > set {
+            self.found.doubt("it sets variables while it computes");
+        }
+        self.word.push(Piece::Number);
     }
 
     fn lost(&mut self) {
@@ -237,25 +242,48 @@ impl<'a> Reader<'a> {
     }
 
     /// `$( … )`, the opening taken: ends at the `)` that no quote hides and that balances it.
-    fn substitution(&mut self) {
-        self.word.pieces.push(Piece::Unknown);
+    fn substitution(&mut self, quoted: bool) {
         let Some(end) = balanced(self.rest) else { return self.lost() };
         let inside = &self.rest[..end];
         self.rest = &self.rest[end + 1..];
         if hides_its_end(inside) {
             self.found.doubt("where a substitution ends is not certain");
         }
+        self.printed(inside, quoted);
         self.found.commands.push(inside.to_owned());
+    }
+
+    /// What a command between `$(` and `)` prints, where it is known.
+    fn printed(&mut self, inside: &str, quoted: bool) {
+        let alone = self.word.pieces.is_empty() && self.rest.is_empty();
+        match printed::by_text(inside, self.scope) {
+            Some(Printed::Number) => self.word.push(Piece::Number),
+            Some(Printed::Name(start)) => {
+                self.put(start);
+                self.word.push(Piece::Glob("*".into()));
+            }
+            Some(Printed::Text(text)) if quoted || !text.contains([' ', '\t', '\n', '*', '?', '[']) => self.put(text),
+            // Several words, each of which is a name: only where the word is nothing else.
+            Some(Printed::Names(names)) if !quoted && alone && !names.whole => {
+                self.found.lists.push(names.clone());
+                self.word.push(Piece::Below(names));
+            }
+            Some(Printed::Names(_) | Printed::Text(_)) | None => self.word.pieces.push(Piece::Unknown),
+        }
     }
 
     /// What stands in backticks is looked at for what it needs at least: quotes within them are read in two ways.
     fn backticks(&mut self) {
-        self.found.doubt("it holds backticks; `$( … )` can be judged");
         self.word.push(Piece::Unknown);
         let mut inside = String::new();
         while let Some(c) = self.next() {
             match c {
-                '`' => return self.found.commands.push(inside),
+                '`' => {
+                    if inside.contains(['\\', '"', '\'', '#', '<', '$', '(', '`']) {
+                        self.found.doubt("it holds backticks with quotes or expansions; `$( … )` can be judged");
+                    }
+                    return self.found.commands.push(inside);
+                }
                 '\\' => match self.next() {
                     Some(c @ ('`' | '\\' | '$')) => inside.push(c),
                     Some(c) => inside.extend(['\\', c]),

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::rc::Rc;
 
-use super::Piece;
+use super::{Piece, Word};
 use crate::place::Place;
 
 /// What variables hold.
@@ -13,6 +13,8 @@ pub(in crate::policy::shell) struct Variables {
     /// Set by the command itself; none: to something unknown.
     /// Shared, because a shell is copied at each command and changes at few.
     set: Rc<HashMap<String, Option<Vec<Piece>>>>,
+    /// The words that a function was called with; none: nobody knows.
+    given: Option<Rc<[Word]>>,
 }
 
 impl Variables {
@@ -22,13 +24,18 @@ impl Variables {
 
     /// Keeps what both agree on; all else is unknown.
     pub(in crate::policy::shell) fn merge(&mut self, other: &Self) {
+        if self.given != other.given {
+            self.given = None;
+        }
         if Rc::ptr_eq(&self.set, &other.set) {
             return;
         }
         let set = Rc::make_mut(&mut self.set);
         for (name, value) in &mut *set {
-            if other.set.get(name) != Some(value) {
-                *value = None;
+            let theirs = other.set.get(name);
+            if theirs != Some(value) {
+                let both = theirs.is_some_and(is_number) && is_number(value);
+                *value = both.then(|| vec![Piece::Number]);
             }
         }
         for name in other.set.keys() {
@@ -49,9 +56,21 @@ impl Variables {
         self.set.contains_key(name)
     }
 
+    /// The words of `"$@"`.
+    pub(in crate::policy::shell) fn given(&self) -> Option<&[Word]> {
+        self.given.as_deref()
+    }
+
+    pub(in crate::policy::shell) fn give(&mut self, words: Option<Rc<[Word]>>) -> Option<Rc<[Word]>> {
+        std::mem::replace(&mut self.given, words)
+    }
+
     pub(super) fn get(&self, name: &str, place: &Place) -> Option<Vec<Piece>> {
         if let Some(value) = self.set.get(name) {
             return value.clone();
+        }
+        if let Some(at) = name.parse::<usize>().ok().filter(|at| *at > 0) {
+            return self.given().and_then(|words| Some(words.get(at - 1)?.pieces.clone()));
         }
         let inherited = || place.env.iter().find(|(key, _)| key == OsStr::new(name))?.1.to_str().map(str::to_owned);
         let text = match name {
@@ -60,6 +79,14 @@ impl Variables {
             _ => inherited(),
         };
         text.map(|text| vec![Piece::Text(text)])
+    }
+}
+
+fn is_number(value: &Option<Vec<Piece>>) -> bool {
+    match value.as_deref() {
+        Some([Piece::Number]) => true,
+        Some([Piece::Text(text)]) => !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit()),
+        _ => false,
     }
 }
 
