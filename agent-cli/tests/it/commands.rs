@@ -185,7 +185,8 @@ fn the_config_tells_where_each_value_comes_from() {
 #[test]
 fn the_config_tells_what_confines_commands_here() {
     let offered = report(Sandbox::Auto).to_string();
-    for (setting, expect) in [("auto", &*offered), ("require", &offered), ("off", "none: the setting `sandbox` is off")] {
+    for (setting, expect) in [("auto", &*offered), ("require", &offered), ("off", "none: the setting `sandbox` is off")]
+    {
         let test = Test::new([]).args(["config", "--json", "--set", &format!("sandbox={setting}")]);
         let object = test.run().code(0).json();
         assert_eq!(object["sandbox"]["inForce"], json!(expect), "{setting}");

@@ -5,6 +5,7 @@
 
 mod approvals;
 mod commands;
+mod full;
 mod headless;
 mod inputs;
 mod model;

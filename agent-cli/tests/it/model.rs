@@ -68,6 +68,11 @@ impl Model {
     }
 
     /// The bodies of the requests so far.
+    /// More answers.
+    pub fn add(&self, answers: impl IntoIterator<Item = Answer>) {
+        self.answers.lock().unwrap().extend(answers);
+    }
+
     pub fn asked(&self) -> Vec<Value> {
         self.asked.lock().unwrap().clone()
     }

@@ -57,6 +57,12 @@ impl Test {
         Self { toolset: None, ..self }
     }
 
+    /// More answers of the model.
+    pub fn answers(self, answers: impl IntoIterator<Item = Answer>) -> Self {
+        self.model.add(answers);
+        self
+    }
+
     pub fn args<S: Into<OsString>>(mut self, args: impl IntoIterator<Item = S>) -> Self {
         self.args.extend(args.into_iter().map(Into::into));
         self

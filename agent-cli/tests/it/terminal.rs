@@ -67,7 +67,7 @@ fn t38_where_only_one_of_the_outputs_is_a_terminal_nothing_is_dim() {
         for (name, value) in command.get_envs() {
             shell.env(name, value.unwrap_or_default());
         }
-        let line = format!("exec {} go {redirect}", env!("CARGO_BIN_EXE_agent"));
+        let line = format!("exec {} --toolset lean go {redirect}", env!("CARGO_BIN_EXE_agent"));
         shell.args(["-c", &line]).current_dir(test.work());
         let all = crate::pty::Terminal::start(shell).ends(0);
         let other = fs::read_to_string(test.work().join("other")).unwrap();

@@ -297,11 +297,9 @@ fn a_malformed_mode_allows_nothing() {
 
 #[test]
 fn what_is_not_built_yet_is_told() {
-    for (yaml, expect) in [
-        ("maxTurns: 3", ""),
-        ("theme: dark", "`theme` has no effect in this version"),
-        ("sandbox: require", ""),
-    ] {
+    for (yaml, expect) in
+        [("maxTurns: 3", ""), ("theme: dark", "`theme` has no effect in this version"), ("sandbox: require", "")]
+    {
         let (settings, _) = resolve(vec![layer(user(), yaml)]).unwrap();
         let told: String = settings.missing().iter().map(ToString::to_string).collect();
         assert_eq!(told.is_empty(), expect.is_empty(), "{yaml}: {told}");

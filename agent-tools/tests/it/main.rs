@@ -9,8 +9,8 @@ mod declared;
 mod files;
 mod policy;
 mod sandbox;
-mod watchdog;
 mod search;
+mod watchdog;
 
 use std::fs;
 use std::path::{Path, PathBuf};
