@@ -8,7 +8,7 @@ use agent_tools::{Call, ToolContext, dispatch};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let tools = tools(Toolset::Lean, &Parts::of(Toolset::Lean));
+    let tools = tools(Toolset::Full, &Parts::of(Toolset::Full));
     // What goes into your request to the model.
     for declaration in tools.declarations() {
         println!("{}: {}", declaration.name, declaration.schema);
@@ -17,13 +17,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let cx = ToolContext::new(std::env::current_dir()?, Gate::new(Mode::DEFAULT, Permissions::Auto));
     // What came back from it.
     let calls = [
-        Call::new("1", "read_file", r#"{"path": "Cargo.toml", "end": 3}"#),
-        Call::new(
-            "2",
-            "edit_file",
-            r#"{"path": "Cargo.toml", "edits": [{"old": "name", "new": "nom"}], "dry_run": true}"#,
-        ),
-        Call::new("3", "read_file", r#"{"path": "/etc/shadow"}"#),
+        Call::new("1", "Read", r#"{"path": "Cargo.toml", "limit": 3}"#),
+        Call::new("2", "Grep", r#"{"pattern": "name", "glob": "*.toml"}"#),
+        Call::new("3", "Read", r#"{"path": "/etc/shadow"}"#),
     ];
     for call in &calls {
         let output = dispatch(&tools, call, &cx).await;

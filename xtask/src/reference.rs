@@ -39,7 +39,8 @@ pub fn run(readme: &Path) -> Outcome<bool> {
 fn updated(text: &str) -> Outcome<String> {
     let program = agent_cli::args::command();
     let tables = [
-        ("tools", tool_table(&declarations()?)),
+        ("tools", tool_table(&declarations(Toolset::Full)?)),
+        ("lean", tool_table(&declarations(Toolset::Lean)?)),
         ("commands", command_table(&program)),
         ("options", option_table(&program)),
         ("settings", setting_table()),
@@ -77,12 +78,12 @@ fn code(text: &str) -> String {
 // Tools
 
 /// The tools as a model is told of them that has a skill at hand.
-fn declarations() -> Outcome<Vec<Declaration>> {
+fn declarations(toolset: Toolset) -> Outcome<Vec<Declaration>> {
     let skills = tempfile::tempdir()?;
     fs::write(skills.path().join("example.md"), "An example.\n")?;
-    let mut parts = Parts::of(Toolset::Lean);
+    let mut parts = Parts::of(toolset);
     parts.skills = Arc::new(Catalogue::discover(&[skills.path()]));
-    Ok(tools(Toolset::Lean, &parts).declarations().cloned().collect())
+    Ok(tools(toolset, &parts).declarations().cloned().collect())
 }
 
 fn tool_table(tools: &[Declaration]) -> String {
