@@ -58,13 +58,13 @@ mod tests {
             let note = |shown: usize| (shown < lines.len()).then(|| format!("[{} more]", lines.len() - shown));
             let cut = Cut::HeadChars(limit);
             let found = fitted(cut, &lines, |shown| note(shown).into_iter().collect());
-            prop_assert!(!cut.apply(&found).1);
+            prop_assert!(cut.fits(&found));
             let shown = found.lines().filter(|line| !line.starts_with('[')).count();
             let expect: Vec<String> = lines[..shown].iter().cloned().chain(note(shown)).collect();
             prop_assert_eq!(found, expect.join("\n"));
             if shown < lines.len() {
                 let next: Vec<String> = lines[..=shown].iter().cloned().chain(note(shown + 1)).collect();
-                prop_assert!(cut.apply(&next.join("\n")).1);
+                prop_assert!(!cut.fits(&next.join("\n")));
             }
         }
     }
