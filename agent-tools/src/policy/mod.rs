@@ -1,7 +1,9 @@
 //! Who may do what: the policy, its verdict, and the gate that both toolsets go through.
 //!
 //! The rules are those of the permission modes: a ceiling of four octal digits, and `ask`, `auto` or `allow` for what
-//! lies within and beyond it.
+//! lies within and beyond it. What follows is the page for the people who set them.
+//!
+#![doc = include_str!("../../docs/permissions.md")]
 
 mod mode;
 #[cfg(feature = "builtin")]

@@ -7,6 +7,7 @@ mod bash;
 mod calls;
 mod declared;
 mod files;
+mod page;
 mod policy;
 mod sandbox;
 mod search;
