@@ -14,7 +14,7 @@ use serde::Deserialize;
 use crate::builtin::disk::{Wanted, away};
 use crate::builtin::fence::Fence;
 use crate::builtin::first::First;
-use crate::builtin::matching::{Binary, Line, Look, Matches, Searching};
+use crate::builtin::matching::{Line, Look, Matches, Searching};
 use crate::builtin::walk::{self, Base, Filter, Found, Walk, Walked};
 use crate::builtin::{listing, target};
 use crate::call::Outline;
@@ -288,9 +288,7 @@ impl Rows {
     /// Adds a file with its name, where it is to be shown.
     fn add(&mut self, name: Option<String>, found: Matches) {
         let count = found.count;
-        let note = found
-            .binary
-            .map(|binary| Line { text: told(binary, name.as_deref()), matched: matches!(binary, Binary::Matches(_)) });
+        let note = found.binary.map(|at| Line { text: binary(at, name.as_deref()), matched: found.hidden });
         let gap = if self.texts.is_empty() { "" } else { "\n" };
         let mut heading = name.map(|name| format!("{gap}{name}\n")).unwrap_or_default();
         let mut shown = 0;
@@ -309,13 +307,12 @@ impl Rows {
     }
 }
 
-/// The line that tells of a binary file, as `rg` words it.
-fn told(binary: Binary, name: Option<&str>) -> String {
-    let name = name.map(|name| format!("{name}: ")).unwrap_or_default();
-    match binary {
-        Binary::From(at) => {
-            format!(r#"{name}WARNING: stopped searching binary file after match (found "\0" byte around offset {at})"#)
-        }
-        Binary::Matches(at) => format!(r#"{name}binary file matches (found "\0" byte around offset {at})"#),
+/// The line that tells of a binary file with its first zero byte there, as `rg` words it. One that was not named was
+/// searched no further.
+fn binary(at: u64, name: Option<&str>) -> String {
+    let found = format!(r#"(found "\0" byte around offset {at})"#);
+    match name {
+        Some(name) => format!("{name}: WARNING: stopped searching binary file after match {found}"),
+        None => format!("binary file matches {found}"),
     }
 }

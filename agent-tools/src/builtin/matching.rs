@@ -31,8 +31,10 @@ pub(super) struct Matches {
     pub(super) lines: Vec<Line>,
     /// How many lines match, shown or not.
     pub(super) count: u64,
-    /// Where it turned out to be binary.
-    pub(super) binary: Option<Binary>,
+    /// Where the first zero byte is, as far as it was searched: it is binary.
+    pub(super) binary: Option<u64>,
+    /// A line that matches is not shown, since the file is binary.
+    pub(super) hidden: bool,
     bytes: usize,
 }
 
@@ -50,15 +52,6 @@ pub(super) struct Line {
     pub(super) text: String,
     /// It is a match, not context.
     pub(super) matched: bool,
-}
-
-/// A file that is binary.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Binary {
-    /// It was searched up to the zero byte at this offset.
-    From(u64),
-    /// It has a match beyond the zero byte at this offset; its lines are not shown.
-    Matches(u64),
 }
 
 /// Searches files, one after the other.
@@ -148,8 +141,8 @@ impl Sink for Collect<'_> {
     fn matched(&mut self, searcher: &Searcher, found: &SinkMatch<'_>) -> io::Result<bool> {
         self.wanted.check().map_err(io::Error::other)?;
         self.found.count += 1;
-        if let (Some(Binary::From(offset)), Some(_)) = (self.found.binary, searcher.binary_detection().convert_byte()) {
-            self.found.binary = Some(Binary::Matches(offset));
+        if self.found.binary.is_some() && searcher.binary_detection().convert_byte().is_some() {
+            self.found.hidden = true;
             return Ok(false);
         }
         if self.has_room() {
@@ -159,7 +152,7 @@ impl Sink for Collect<'_> {
     }
 
     fn context(&mut self, _searcher: &Searcher, context: &SinkContext<'_>) -> io::Result<bool> {
-        if self.has_room() {
+        if self.has_room() && self.found.binary.is_none() {
             self.push(context.line_number(), context.bytes(), false);
         }
         Ok(true)
@@ -171,7 +164,7 @@ impl Sink for Collect<'_> {
     }
 
     fn binary_data(&mut self, _searcher: &Searcher, offset: u64) -> io::Result<bool> {
-        self.found.binary = Some(Binary::From(offset));
+        self.found.binary = Some(offset);
         Ok(true)
     }
 }

@@ -253,6 +253,15 @@ fn odd_contents_are_shown_as_text() {
     let binary = r#"binary file matches (found "\0" byte around offset 0)"#;
     assert_eq!(tree.grep(&json!({"pattern": "needle", "path": "early"})), binary);
     assert_eq!(tree.glob("x*", ""), "x\\ny");
+    for named in ["crlf", "latin1", "utf16", "bom", "empty", "early", "late", "x\ny"] {
+        // With context `rg` may say nothing of a binary file that matches.
+        let contexts = if ["early", "late"].contains(&named) { 0..1 } else { 0..2 };
+        for context in contexts {
+            let arguments = json!({"pattern": "needle", "path": named, "context": context});
+            let expect = tree.rg(&["-n", "--heading", "-C", &context.to_string(), "--", "needle", named]);
+            assert_eq!(plain(&tree.grep(&arguments)), plain(&expect), "{named}");
+        }
+    }
 }
 
 #[test]
@@ -461,7 +470,7 @@ const GLOBS: &[&str] = &[
 ];
 const PATTERNS: &[&str] =
     &["needle", "^needle$", "(?i)needle", "e{2}", r"\bn\w+", "^$", "nothing", r"needle\s", "[^a-z\n]"];
-const PATHS: &[&str] = &["", ".", "src", "./src/", "out"];
+const PATHS: &[&str] = &["", ".", "src", "./src/", "out", ".hid"];
 
 type Made = Vec<(String, Vec<u8>)>;
 
@@ -486,6 +495,7 @@ fn made_up() -> impl Strategy<Value = Made> {
             }
             all.push(("src/kept.rs".into(), b"kept\n".to_vec()));
             all.push(("out/kept.rs".into(), b"kept\n".to_vec()));
+            all.push((".hid/kept.rs".into(), b"kept\n".to_vec()));
             all
         })
 }
