@@ -1,6 +1,11 @@
 //! What a search costs beside `rg` with two threads over 50,000 files: `cargo bench -p agent-tools --bench search`.
 
-#![allow(clippy::unwrap_used, missing_docs, reason = "a benchmark that cannot be set up has failed")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    missing_docs,
+    reason = "a benchmark that cannot be set up has failed"
+)]
 
 mod beside;
 

@@ -114,6 +114,7 @@ const NEEDLES: &[(&str, &[u8])] = &[
     (".git/HEAD", b"needle\n"),
     ("link.txt", b"-> a.txt"),
     ("up", b"-> .."),
+    ("etc", b"-> /etc"),
 ];
 
 #[test]
@@ -143,6 +144,8 @@ fn files_are_found_by_name() {
         (&absolute, &here, &found),
         ("out/o.txt", "", left_out),
         ("up/x.txt", "", ""),
+        ("etc/passwd", "", ""),
+        ("etc/*", "", ""),
         ("x/../*", ".", outside),
         ("HEAD", ".git", ".git/HEAD"),
         ("HEAD", "", ""),
@@ -278,6 +281,9 @@ fn what_a_search_needs_is_what_its_place_needs() {
         ("Grep", json!({"pattern": "a", "path": ".env"}), "4000"),
         ("Grep", json!({"pattern": "a", "path": "~/notes"}), "0400"),
         ("Grep", json!({"pattern": "a", "path": "/tmp/../etc"}), "4000"),
+        ("Grep", json!({"pattern": "a", "path": "etc"}), "4000"),
+        ("Glob", json!({"pattern": "*", "path": "etc"}), "4000"),
+        ("Glob", json!({"pattern": "etc/p*", "path": "."}), "4004"),
         ("Glob", json!({"pattern": "*"}), "0004"),
         ("Glob", json!({"pattern": "/etc/*"}), "4000"),
         ("Glob", json!({"pattern": "../*"}), "4000"),
