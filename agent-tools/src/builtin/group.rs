@@ -14,7 +14,7 @@ use rustix::process::{
 use tokio::process::{Child, Command};
 use tokio::task::JoinHandle;
 
-use super::sandbox::{Keeper, Limits};
+use super::sandbox::{Keeper, Limits, NotStarted};
 use super::watchdog::{Watchdog, Watched};
 use crate::jobs::{Job, Jobs};
 use crate::place::Place;
@@ -68,7 +68,7 @@ impl Mark {
     }
 
     /// Starts a command of this call within these limits.
-    pub(super) fn start(&self, command: Command, limits: Option<Limits>, place: &Place) -> io::Result<Child> {
+    pub(super) fn start(&self, command: Command, limits: Option<Limits>, place: &Place) -> Result<Child, NotStarted> {
         let session = self.text.split_once('-').map_or(&*self.text, |(session, _)| session);
         self.watchdog.begins(session, place);
         self.keeper.start(command, limits)

@@ -20,10 +20,10 @@ use super::group::{Group, Leftover, Mark};
 use super::printed::Printed;
 use super::reading::{Reading, drain};
 use super::sandbox::seatbelt::Front;
-use super::sandbox::{self, Limits};
+use super::sandbox::{self, Limits, NotStarted};
 use super::variables::{lookup, variables};
 use crate::context::{Permit, ToolContext};
-use crate::place::{Place, Sandbox};
+use crate::place::Place;
 use crate::policy::Rights;
 
 /// How long a command may take to end itself after it was told to.
@@ -207,12 +207,13 @@ impl Order {
         command
     }
 
-    fn not_started(&self, error: io::Error, place: &Place) -> NotRun {
+    fn not_started(&self, error: NotStarted, place: &Place) -> NotRun {
+        let error = match error {
+            NotStarted::Unconfined(reason) => return NotRun::Unconfined(format!("none: {reason}")),
+            NotStarted::Io(error) => error,
+        };
         match error.kind() {
             io::ErrorKind::ArgumentListTooLong => NotRun::TooLong(self.command.len()),
-            io::ErrorKind::PermissionDenied if place.sandbox == Sandbox::Require => {
-                NotRun::Unconfined(format!("none: {error}"))
-            }
             io::ErrorKind::NotFound if !place.cwd.is_dir() => NotRun::NoDirectory(place.cwd.clone()),
             _ => NotRun::Io(error),
         }

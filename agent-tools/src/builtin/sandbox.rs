@@ -16,8 +16,9 @@
 //! * Local sockets: a daemon that does what it is told (docker, systemd, an agent for keys) does it outside.
 //! * Running programs: what is run is held, not whether it is run.
 //!
-//! A mode with system execute is not confined at all: what runs as root, or asks another process to act, needs privileges
-//! that confinement takes away for good. Confined programs gain none (`sudo`, `ping` with a file capability).
+//! A mode with system write is held to its network alone, one with system execute not at all: what runs as root needs
+//! privileges that confinement takes away for good. Confined programs gain none (`sudo`, `ping` with a file capability),
+//! and those of root give up what would change the system. Programs of 32 bits do not run on a 64-bit system.
 //!
 //! # Caches
 //!
@@ -32,9 +33,12 @@ mod denied;
 mod linux;
 #[cfg(not(target_os = "linux"))]
 mod other;
+#[cfg(target_os = "linux")]
+mod privileges;
 pub mod seatbelt;
 
 use std::fmt;
+use std::io;
 use std::path::PathBuf;
 
 pub use denied::told;
@@ -91,10 +95,20 @@ pub(super) fn refusal(sandbox: Sandbox) -> Option<String> {
     }
 }
 
+/// Why a command was not started.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum NotStarted {
+    /// It must not run unconfined, and this is why it would.
+    #[error("{0}")]
+    Unconfined(String),
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
 /// What one command may do, for the kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Limits {
-    /// Where it may write, with all below; everywhere where there is none.
+    /// Where it may write, with all below; where there is none, everywhere, and it may change the system.
     writable: Option<Vec<PathBuf>>,
     /// Whether it may reach other hosts.
     network: bool,
@@ -105,12 +119,13 @@ pub(super) struct Limits {
 impl Limits {
     /// The limits of a command that runs with this mode; none where it runs free.
     pub(super) fn of(mode: Mode, place: &Place) -> Option<Self> {
-        let free =
-            place.sandbox == Sandbox::Off || mode.system.covers(Rights::EXECUTE) || system::offered().by.is_none();
-        (!free).then(|| Self {
-            writable: (!mode.system.covers(Rights::WRITE)).then(|| areas::writable(mode, place)),
-            network: mode.network.intersection(Rights::READ_WRITE) != Rights::NONE,
-            required: place.sandbox == Sandbox::Require,
-        })
+        let network = mode.network.intersection(Rights::READ_WRITE) != Rights::NONE;
+        let changes_system = mode.system.covers(Rights::WRITE);
+        let free = mode.system.covers(Rights::EXECUTE) || (changes_system && network);
+        if free || place.sandbox == Sandbox::Off || system::offered().by.is_none() {
+            return None;
+        }
+        let writable = (!changes_system).then(|| areas::writable(mode, place));
+        Some(Self { writable, network, required: place.sandbox == Sandbox::Require })
     }
 }

@@ -86,20 +86,23 @@ const X32_OTHERS: [i64; 2] = [514, 528];
 #[cfg(target_arch = "x86_64")]
 const X32: i64 = 0x4000_0000;
 
-/// Keeps the calling thread and all that it starts from these calls. `network`: whether other hosts may be reached.
-pub(super) fn filter(network: bool) -> io::Result<()> {
+/// Keeps the calling thread and all that it starts from these calls. `system`: from those that change the system;
+/// `network`: whether other hosts may be reached.
+pub(super) fn filter(system: bool, network: bool) -> io::Result<()> {
     let Some(architecture) = ARCHITECTURE else { return Err(io::ErrorKind::Unsupported.into()) };
-    let program = program(network, architecture).map_err(io::Error::other)?;
+    let program = program(system, network, architecture).map_err(io::Error::other)?;
     apply_filter(&program).map_err(io::Error::other)
 }
 
-fn program(network: bool, architecture: TargetArch) -> Result<BpfProgram, seccompiler::BackendError> {
+fn program(system: bool, network: bool, architecture: TargetArch) -> Result<BpfProgram, seccompiler::BackendError> {
     let mut refused = BTreeMap::new();
-    for number in NEVER {
-        refuse(&mut refused, *number, Vec::new());
+    if system {
+        for number in NEVER {
+            refuse(&mut refused, *number, Vec::new());
+        }
+        let typing = TYPING.iter().map(|request| rule(&[(1, SeccompCmpOp::Eq, *request)])).collect::<Result<_, _>>()?;
+        refuse(&mut refused, libc::SYS_ioctl, typing);
     }
-    let typing = TYPING.iter().map(|request| rule(&[(1, SeccompCmpOp::Eq, *request)])).collect::<Result<_, _>>()?;
-    refuse(&mut refused, libc::SYS_ioctl, typing);
     if !network {
         let elsewhere: Vec<_> = LOCAL.iter().map(|family| (0, SeccompCmpOp::Ne, *family as u64)).collect();
         refuse(&mut refused, libc::SYS_socket, vec![rule(&elsewhere)?]);
@@ -107,8 +110,8 @@ fn program(network: bool, architecture: TargetArch) -> Result<BpfProgram, seccom
         refuse(&mut refused, libc::SYS_io_uring_setup, Vec::new());
     }
     #[cfg(target_arch = "x86_64")]
-    for number in X32_OTHERS {
-        refused.insert(X32 | number, Vec::new());
+    if system {
+        refused.extend(X32_OTHERS.map(|number| (X32 | number, Vec::new())));
     }
     let refusal = SeccompAction::Errno(libc::EPERM.unsigned_abs());
     SeccompFilter::new(refused, SeccompAction::Allow, refusal, architecture)?.try_into()

@@ -3,6 +3,7 @@
 //! Both bind the calling thread and what it starts, for good. So each command is started from a thread of its own, which
 //! ends at once, and the process stays free: no helper program, nothing between fork and exec.
 
+use std::fmt::Display;
 use std::io;
 use std::path::PathBuf;
 use std::sync::mpsc::{self, Receiver, Sender, sync_channel};
@@ -11,17 +12,18 @@ use std::thread;
 
 use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, LandlockStatus, PathBeneath, PathFd, RestrictSelf, Ruleset,
-    RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError, Scope,
+    RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError, Scope, make_bitflags,
 };
 use rustix::fs::{FileType, fstat};
 use tokio::process::{Child, Command};
 use tokio::runtime::Handle;
 
 use super::seatbelt::Front;
-use super::{Limits, Report, calls};
+use super::{Limits, NotStarted, Report, calls, privileges};
 
 /// The rights that are known and tried here. A newer kernel has more; those stay free.
 const KNOWN: ABI = ABI::V6;
+const DEVICES: BitFlags<AccessFs> = make_bitflags!(AccessFs::{MakeChar | MakeBlock});
 /// The first version that holds all of writing: before, files could be emptied.
 const WHOLE: u32 = 3;
 /// The first version that can keep signals within.
@@ -74,19 +76,26 @@ impl Keeper {
     ///
     /// # Errors
     /// Those of the start, and of the restriction where the command must not run without.
-    pub(in crate::builtin) fn start(&self, mut command: Command, limits: Option<Limits>) -> io::Result<Child> {
-        let Some(limits) = limits else { return command.spawn() };
+    pub(in crate::builtin) fn start(&self, mut command: Command, limits: Option<Limits>) -> Result<Child, NotStarted> {
+        let Some(limits) = limits else { return Ok(command.spawn()?) };
         // The runtime is that of the caller; the thread has none of its own.
         let runtime = Handle::try_current().map_err(io::Error::other)?;
         self.run(move || {
             let _inside = runtime.enter();
-            restrict(&limits)?;
-            command.spawn()
+            let restricted = restrict(&limits);
+            match (restricted, limits.required) {
+                (Err(reason), true) => Err(NotStarted::Unconfined(reason)),
+                // The best there is; what is missing is in the report.
+                (Ok(()) | Err(_), _) => Ok(command.spawn()?),
+            }
         })
     }
 
     /// Runs this in a thread below the session's.
-    fn run<T: Send + 'static>(&self, work: impl FnOnce() -> io::Result<T> + Send + 'static) -> io::Result<T> {
+    fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> Result<T, NotStarted> + Send + 'static,
+    ) -> Result<T, NotStarted> {
         let (answer, answered) = sync_channel(1);
         let start = Box::new(move || {
             // Whoever waits for it went away only if this process is ending.
@@ -134,40 +143,39 @@ fn keep_signals() -> Result<(), RulesetError> {
     rules.restrict_self().map(drop)
 }
 
-/// Restricts the calling thread and all that it starts.
-fn restrict(limits: &Limits) -> io::Result<()> {
-    let confined = confine(limits).map_err(io::Error::other);
-    let filtered = calls::filter(limits.network);
-    match limits.required {
-        true => confined.and(filtered).map_err(|e| io::Error::new(io::ErrorKind::PermissionDenied, e.to_string())),
-        // The best there is; what is missing is in the report.
-        false => Ok(()),
-    }
+/// Restricts the calling thread and all that it starts, as far as that can be done; tells what could not.
+fn restrict(limits: &Limits) -> Result<(), String> {
+    let told = |e: &dyn Display| e.to_string();
+    let Some(writable) = &limits.writable else {
+        return calls::filter(false, limits.network).map_err(|e| told(&e));
+    };
+    let confined = confine(writable, limits.network).map_err(|e| told(&e));
+    let given_up = privileges::give_up().map_err(|e| told(&e));
+    let filtered = calls::filter(true, limits.network).map_err(|e| told(&e));
+    confined.and(given_up).and(filtered)
 }
 
-fn confine(limits: &Limits) -> Result<(), RulesetError> {
-    let mut rules = Ruleset::default();
-    if limits.writable.is_some() {
-        rules = rules.handle_access(AccessFs::from_write(KNOWN))?;
-    }
-    if !limits.network {
+fn confine(writable: &[PathBuf], network: bool) -> Result<(), RulesetError> {
+    let mut rules = Ruleset::default().handle_access(writing() | DEVICES)?;
+    if !network {
         rules = rules.handle_access(AccessNet::from_all(KNOWN))?;
     }
-    if limits.writable.is_none() && limits.network {
-        return Ok(());
-    }
     let mut rules = rules.create()?;
-    for path in limits.writable.iter().flatten() {
+    for path in writable {
         rules = allow(rules, path)?;
     }
     rules.restrict_self().map(drop)
+}
+
+/// All of writing but to make devices: those lead to what lies nowhere.
+fn writing() -> BitFlags<AccessFs> {
+    AccessFs::from_write(KNOWN) & !DEVICES
 }
 
 /// Lets this be written, and all below. What does not exist cannot be, and need not.
 fn allow(rules: RulesetCreated, path: &PathBuf) -> Result<RulesetCreated, RulesetError> {
     let Ok(open) = PathFd::new(path) else { return Ok(rules) };
     let is_dir = fstat(&open).is_ok_and(|about| FileType::from_raw_mode(about.st_mode) == FileType::Directory);
-    let writing = AccessFs::from_write(KNOWN);
-    let rights: BitFlags<AccessFs> = if is_dir { writing } else { writing & AccessFs::from_file(KNOWN) };
+    let rights = if is_dir { writing() } else { writing() & AccessFs::from_file(KNOWN) };
     rules.add_rule(PathBeneath::new(open, rights))
 }

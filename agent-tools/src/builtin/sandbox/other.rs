@@ -1,11 +1,9 @@
 //! Systems without Landlock: on macOS a command is started through Seatbelt, elsewhere nothing confines it.
 
-use std::io;
-
 use tokio::process::{Child, Command};
 
 use super::seatbelt::{self, Front};
-use super::{Limits, Report};
+use super::{Limits, NotStarted, Report};
 
 /// What this system offers.
 pub(super) fn offered() -> Report {
@@ -29,7 +27,7 @@ impl Keeper {
     ///
     /// # Errors
     /// Those of the start.
-    pub(in crate::builtin) fn start(&self, mut command: Command, _limits: Option<Limits>) -> io::Result<Child> {
-        command.spawn()
+    pub(in crate::builtin) fn start(&self, mut command: Command, _limits: Option<Limits>) -> Result<Child, NotStarted> {
+        Ok(command.spawn()?)
     }
 }
