@@ -115,7 +115,8 @@ impl Job for Sweep {
     }
 
     fn end(&mut self) {
-        end_all(|mark| mark.strip_prefix(&*self.own.name).is_some_and(|rest| rest.starts_with('-')));
+        self.own.keeper.end_all();
+        end_marked(|mark| mark.strip_prefix(&*self.own.name).is_some_and(|rest| rest.starts_with('-')));
     }
 }
 
@@ -166,7 +167,7 @@ impl Group {
 
     fn signal_outsiders(&self, signal: Signal) -> bool {
         let mut some = false;
-        for pid in marked(|mark| mark == self.mark) {
+        for pid in processes().filter(|pid| carries(*pid, |mark| mark == self.mark)) {
             if getpgid(Some(pid)) != Ok(self.leader) {
                 some = true;
                 let _ = kill_process(pid, signal);
@@ -178,7 +179,7 @@ impl Group {
     /// Ends all, now.
     pub(super) fn kill(&self) {
         self.signal(Signal::KILL);
-        end_all(|mark| mark == self.mark);
+        end_marked(|mark| mark == self.mark);
     }
 }
 
@@ -203,38 +204,45 @@ impl Job for Leftover {
 }
 
 /// Kills all processes with a mark like this, and those that they start meanwhile.
-fn end_all(wanted: impl Fn(&str) -> bool) {
+fn end_marked(wanted: impl Fn(&str) -> bool) {
+    end_all(|pid| carries(pid, &wanted) && kill_process(pid, Signal::KILL).is_ok());
+}
+
+/// Goes through all processes but this one, which a function ends or leaves alone, until it ends no more.
+pub(super) fn end_all(ends: impl Fn(Pid) -> bool) {
     for _ in 0..SWEEPS {
-        let found = marked(&wanted);
-        if found.is_empty() {
+        let ended = processes().filter(|pid| ends(*pid)).count();
+        if ended == 0 {
             return;
-        }
-        for pid in found {
-            let _ = kill_process(pid, Signal::KILL);
         }
     }
 }
 
-/// The processes with a mark like this. They are to be signalled at once: numbers are used again.
+/// Whether a process carries a mark like this. It is to be signalled at once: numbers are used again.
 #[cfg(target_os = "linux")]
-fn marked(wanted: impl Fn(&str) -> bool) -> Vec<Pid> {
+fn carries(pid: Pid, wanted: impl Fn(&str) -> bool) -> bool {
+    let environment = std::fs::read(format!("/proc/{}/environ", pid.as_raw_nonzero()));
+    environment.is_ok_and(|text| marks(&text).any(&wanted))
+}
+
+/// All processes but this one.
+#[cfg(target_os = "linux")]
+fn processes() -> impl Iterator<Item = Pid> {
     let own = rustix::process::getpid();
-    let carries = |pid: &Pid| {
-        let environment = std::fs::read(format!("/proc/{}/environ", pid.as_raw_nonzero()));
-        environment.is_ok_and(|text| marks(&text).any(&wanted))
-    };
-    let Ok(processes) = std::fs::read_dir("/proc") else { return Vec::new() };
-    processes
-        .filter_map(|entry| Pid::from_raw(entry.ok()?.file_name().to_str()?.parse().ok()?))
-        .filter(|pid| *pid != own)
-        .filter(carries)
-        .collect()
+    let all = std::fs::read_dir("/proc").into_iter().flatten();
+    all.filter_map(|entry| Pid::from_raw(entry.ok()?.file_name().to_str()?.parse().ok()?))
+        .filter(move |pid| *pid != own)
 }
 
 /// Without `/proc` nobody's environment can be read: the group alone is known.
 #[cfg(not(target_os = "linux"))]
-fn marked(_wanted: impl Fn(&str) -> bool) -> Vec<Pid> {
-    Vec::new()
+fn carries(_pid: Pid, _wanted: impl Fn(&str) -> bool) -> bool {
+    false
+}
+
+#[cfg(not(target_os = "linux"))]
+fn processes() -> impl Iterator<Item = Pid> {
+    std::iter::empty()
 }
 
 /// The marks in an environment: that of the command, after those of the agents that this agent itself runs under.

@@ -114,3 +114,58 @@ fn is_made(path: &Path) -> bool {
     let there = path.ancestors().skip(1).find(|above| above.is_dir());
     !hidden && there.is_some_and(|above| above.parent().is_some())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A home directory, and a directory with these programs.
+    fn place(programs: &[&str]) -> (tempfile::TempDir, Place) {
+        use std::os::unix::fs::PermissionsExt;
+        let at = tempfile::tempdir().unwrap();
+        for name in ["home", "bin"] {
+            fs::create_dir(at.path().join(name)).unwrap();
+        }
+        for name in programs {
+            let file = at.path().join("bin").join(name);
+            fs::write(&file, "").unwrap();
+            fs::set_permissions(file, fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        let mut place = Place::new("/nowhere");
+        place.env = vec![("HOME".into(), at.path().join("home").into()), ("PATH".into(), at.path().join("bin").into())];
+        (at, place)
+    }
+
+    fn check(programs: &[&str], variables: &[(&str, &str)], there: &[&str], fetches_code: bool, expect: &[&str]) {
+        let (at, mut place) = place(programs);
+        let here = |text: &str| at.path().join(text);
+        place.env.extend(variables.iter().map(|(name, value)| ((*name).into(), here(value).into())));
+        there.iter().for_each(|dir| fs::create_dir_all(here(dir)).unwrap());
+        let found = directories(&Ground::new(&place), fetches_code, |path| path.starts_with(here("open")));
+        let found: Vec<_> = found.iter().map(|path| path.strip_prefix(at.path()).unwrap().to_str().unwrap()).collect();
+        assert_eq!(found, expect, "{programs:?} {variables:?} {there:?}");
+        assert!(found.iter().all(|path| here(path).exists()));
+    }
+
+    #[test]
+    fn caches_of_the_tools_that_are_there_can_be_written() {
+        check(&[], &[], &[], false, &[]);
+        check(&[], &[], &["home/.cache/pip", "home/.cache/other"], false, &["home/.cache/pip"]);
+        check(&["cargo"], &[], &[], false, &["home/.cargo/registry", "home/.cargo/git"]);
+        check(&["npm", "npx"], &[], &[], false, &["home/.npm/_cacache", "home/.npm/_logs"]);
+        check(&["npx"], &[], &[], true, &["home/.npm/_npx"]);
+        check(&["cargo"], &[("CARGO_HOME", "set")], &[], false, &["set/registry", "set/git"]);
+        check(&["cargo"], &[("CARGO_HOME", "open/c")], &[], false, &[]);
+        check(&["go"], &[("GOCACHE", "x")], &[], false, &["x", "home/go/pkg/mod", "home/go/pkg"]);
+    }
+
+    #[test]
+    fn a_link_must_not_lead_to_the_system() {
+        let (at, place) = place(&["pip", "uv"]);
+        fs::create_dir(at.path().join("home/.cache")).unwrap();
+        std::os::unix::fs::symlink("/etc", at.path().join("home/.cache/pip")).unwrap();
+        std::os::unix::fs::symlink("/srv", at.path().join("home/.cache/uv")).unwrap();
+        let found = directories(&Ground::new(&place), false, |_| false);
+        assert_eq!(found, [at.path().join("home/.cache/uv")]);
+    }
+}

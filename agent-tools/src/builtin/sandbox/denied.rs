@@ -39,3 +39,30 @@ pub fn told(output: &str, failed: bool, mode: Mode) -> Option<String> {
         )
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_failed_and_was_refused_something_is_told() {
+        for (output, failed, mode, expect) in [
+            ("bash: /x: Permission denied\n", true, "0467", Some("where mode 0467 allows; a person")),
+            ("bash: /x: Permission denied\n", false, "0467", None),
+            ("Error: EACCES: mkdir '/x'\n", true, "0447", Some("where mode 0447 allows; a person")),
+            ("Could not resolve host: x\n", true, "0467", None),
+            (
+                "Could not resolve host: x\n",
+                true,
+                "0407",
+                Some("where mode 0407 allows, and reach no network; a person"),
+            ),
+            ("Bad system call\n", true, "0467", Some("")),
+            ("no such file\n", true, "0467", None),
+        ] {
+            let told = told(output, failed, mode.parse().unwrap());
+            assert_eq!(told.is_some(), expect.is_some(), "{output} {told:?}");
+            assert!(told.unwrap_or_default().contains(expect.unwrap_or_default()), "{output}");
+        }
+    }
+}

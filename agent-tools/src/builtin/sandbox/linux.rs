@@ -11,15 +11,18 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use landlock::{
-    ABI, Access, AccessFs, AccessNet, BitFlags, LandlockStatus, PathBeneath, PathFd, RestrictSelf, Ruleset,
-    RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError, Scope, make_bitflags,
+    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, LandlockStatus, PathBeneath, PathFd,
+    RestrictSelf, Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
+    make_bitflags,
 };
 use rustix::fs::{FileType, fstat};
+use rustix::process::{Signal, kill_process};
 use tokio::process::{Child, Command};
 use tokio::runtime::Handle;
 
 use super::seatbelt::Front;
 use super::{Limits, NotStarted, Report, calls, privileges};
+use crate::builtin::group::end_all;
 
 /// The rights that are known and tried here. A newer kernel has more; those stay free.
 const KNOWN: ABI = ABI::V6;
@@ -59,7 +62,8 @@ pub(in crate::builtin) fn front(_limits: Option<&Limits>) -> Option<Front> {
     None
 }
 
-type Start = Box<dyn FnOnce() + Send>;
+/// What is done in a thread below a session's; told whether signals are held there.
+type Start = Box<dyn FnOnce(bool) + Send>;
 
 /// The thread from which a session's commands are started.
 ///
@@ -80,7 +84,7 @@ impl Keeper {
         let Some(limits) = limits else { return Ok(command.spawn()?) };
         // The runtime is that of the caller; the thread has none of its own.
         let runtime = Handle::try_current().map_err(io::Error::other)?;
-        self.run(move || {
+        self.run(move |_| {
             let _inside = runtime.enter();
             let restricted = restrict(&limits);
             match (restricted, limits.required) {
@@ -91,15 +95,30 @@ impl Keeper {
         })
     }
 
+    /// Kills all that the session's confined commands started, also what has left its group and carries no mark. Only
+    /// where the kernel holds signals: a thread of the session reaches nothing else.
+    pub(in crate::builtin) fn end_all(&self) {
+        let started = self.waiting.lock().unwrap_or_else(PoisonError::into_inner).is_some();
+        if started {
+            // Without that thread nothing was started that could be ended.
+            let _ = self.run(|held| {
+                if held {
+                    end_all(|pid| kill_process(pid, Signal::KILL).is_ok());
+                }
+                Ok(())
+            });
+        }
+    }
+
     /// Runs this in a thread below the session's.
     fn run<T: Send + 'static>(
         &self,
-        work: impl FnOnce() -> Result<T, NotStarted> + Send + 'static,
+        work: impl FnOnce(bool) -> Result<T, NotStarted> + Send + 'static,
     ) -> Result<T, NotStarted> {
         let (answer, answered) = sync_channel(1);
-        let start = Box::new(move || {
+        let start = Box::new(move |held| {
             // Whoever waits for it went away only if this process is ending.
-            let _ = answer.send(work());
+            let _ = answer.send(work(held));
         });
         self.sender()?.send(start).map_err(|_| ended())?;
         answered.recv().map_err(|_| ended())?
@@ -125,22 +144,22 @@ fn ended() -> io::Error {
 
 /// Starts what comes, each in a thread that inherits the restriction of this one.
 fn keep(starts: &Receiver<Start>) {
-    // Without it signals are not held, which the report says.
-    let _ = keep_signals();
+    // Where signals are not held the report says so.
+    let held = keep_signals().unwrap_or(false);
     for start in starts {
         // Where no thread can be had the answer is dropped unsent, and whoever waits for it is told.
-        let _ = thread::Builder::new().name("command".into()).stack_size(STACK).spawn(start);
+        let _ = thread::Builder::new().name("command".into()).stack_size(STACK).spawn(move || start(held));
     }
 }
 
-fn keep_signals() -> Result<(), RulesetError> {
+/// Keeps the signals of the calling thread, and of all that it starts, to what it starts. Whether the kernel does.
+fn keep_signals() -> Result<bool, RulesetError> {
+    let rules = Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
     // Every restriction forbids moving files between directories unless it says otherwise; this one is not about files.
-    let rules = Ruleset::default().scope(Scope::Signal)?.handle_access(AccessFs::Refer)?.create()?;
-    let rules = match PathFd::new("/") {
-        Ok(root) => rules.add_rule(PathBeneath::new(root, AccessFs::Refer))?,
-        Err(_) => rules,
-    };
-    rules.restrict_self().map(drop)
+    let rules = rules.scope(Scope::Signal)?.handle_access(AccessFs::Refer)?.create()?;
+    let Ok(root) = PathFd::new("/") else { return Ok(false) };
+    let status = rules.add_rule(PathBeneath::new(root, AccessFs::Refer))?.restrict_self()?;
+    Ok(status.ruleset == RulesetStatus::FullyEnforced)
 }
 
 /// Restricts the calling thread and all that it starts, as far as that can be done; tells what could not.

@@ -50,3 +50,41 @@ fn seen(path: &Path) -> PathBuf {
 fn quoted(path: &Path) -> String {
     format!("\"{}\"", path.to_string_lossy().replace('\\', "\\\\").replace('"', "\\\""))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_profile_closes_first_and_opens_then() {
+        let writable = ["/Users/ada/work", "/tmp", "/dev/null", "/odd \"name\"\\"].map(PathBuf::from);
+        let expect = r#"(version 1)
+(allow default)
+(deny file-write*)
+(allow file-write* (subpath "/Users/ada/work"))
+(allow file-write* (subpath "/private/tmp"))
+(allow file-write* (subpath "/dev/null"))
+(allow file-write* (subpath "/odd \"name\"\\"))
+(deny network*)
+(allow network* (remote unix-socket))
+(allow network* (local unix-socket))
+(deny signal)
+(allow signal (target same-sandbox))
+"#;
+        assert_eq!(profile(Some(&writable), false), expect);
+    }
+
+    #[test]
+    fn what_is_open_is_not_mentioned() {
+        let expect = "(version 1)\n(allow default)\n(deny signal)\n(allow signal (target same-sandbox))\n";
+        assert_eq!(profile(None, true), expect);
+    }
+
+    #[test]
+    fn the_profile_stands_in_front_of_the_command() {
+        let limits = Limits { writable: None, network: true, required: false };
+        let (program, arguments) = front(&limits);
+        assert_eq!(program, Path::new("/usr/bin/sandbox-exec"));
+        assert_eq!(arguments, ["-p".into(), OsString::from(profile(None, true))]);
+    }
+}
