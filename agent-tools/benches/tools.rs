@@ -9,12 +9,13 @@ use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 
 use agent_tools::diff::Diff;
 use agent_tools::policy::shell::judge;
-use agent_tools::policy::{Mode, Open};
+use agent_tools::policy::{Gate, Mode, Open, Permissions};
 use agent_tools::toolset::{self, Parts, Toolset};
-use agent_tools::{Call, Place, Status, ToolContext, Tools, dispatch, simple};
+use agent_tools::{Call, Place, Sandbox, Status, ToolContext, Tools, dispatch, simple};
 use beside::beside;
 use criterion::{BenchmarkId, Criterion};
 use serde_json::json;
@@ -45,6 +46,18 @@ impl Bench {
         place.env.extend(std::env::var_os("PATH").map(|path| ("PATH".into(), path)));
         cx.place = place.into();
         Self { runtime, tools, cx, dir }
+    }
+
+    /// With the usual mode, a home directory with the caches of all tools that are here, and this sandbox.
+    fn confined(sandbox: Sandbox) -> Self {
+        let mut bench = Self::new();
+        bench.cx.policy = Arc::new(Gate::new(Mode::DEFAULT, Permissions::Auto));
+        let mut place = (*bench.cx.place).clone();
+        (place.home, place.sandbox) = (Some(bench.dir.path().join("home")), sandbox);
+        place.env.push(("HOME".into(), bench.dir.path().join("home").into()));
+        fs::create_dir(bench.dir.path().join("home")).unwrap();
+        bench.cx.place = place.into();
+        bench
     }
 
     fn file(&self, name: &str, text: &[u8]) -> std::path::PathBuf {
@@ -143,6 +156,9 @@ fn commands(c: &mut Criterion) {
     let (nothing, much) = (call("true"), call("yes | head -c 200000000"));
     let plain = || Command::new("bash").args(["-c", "true"]).stdin(Stdio::null()).output().unwrap();
     beside(c, "bash true, beside a plain bash -c true", || bench.call(&nothing), plain);
+    let (confined, free) = (Bench::confined(Sandbox::Auto), Bench::confined(Sandbox::Off));
+    beside(c, "bash true in the sandbox, beside a plain bash -c true", || confined.call(&nothing), plain);
+    beside(c, "bash true in the sandbox, beside outside of it", || confined.call(&nothing), || free.call(&nothing));
     let name = "200 MB of output, beside a plain loop of 64 KiB";
     beside(c, name, || bench.call(&much), || assert_eq!(plain_output(), 200_000_000));
 }

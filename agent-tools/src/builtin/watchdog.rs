@@ -94,7 +94,8 @@ fn start(place: &Place) -> io::Result<PipeWriter> {
     Ok(told)
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
+#[cfg(target_os = "linux")]
 mod tests {
     use std::process::Child;
     use std::thread::sleep;

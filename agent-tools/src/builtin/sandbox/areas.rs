@@ -139,6 +139,6 @@ fn names_back(git: &Path, top: &Path) -> bool {
     }
     // Of a submodule: its working tree.
     let config = fs::read_to_string(git.join("config")).unwrap_or_default();
-    let named = config.lines().filter_map(|line| line.trim().strip_prefix("worktree")?.trim().strip_prefix('='));
-    named.last().is_some_and(|tree| same(git.join(tree.trim()), top))
+    let mut named = config.lines().filter_map(|line| line.trim().strip_prefix("worktree")?.trim().strip_prefix('='));
+    named.next_back().is_some_and(|tree| same(git.join(tree.trim()), top))
 }

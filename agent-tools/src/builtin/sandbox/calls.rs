@@ -73,6 +73,7 @@ const NEVER: &[libc::c_long] = &[
 ];
 
 /// `ioctl` requests that type into a terminal: whoever sits there would seem to have typed it.
+#[allow(clippy::unnecessary_cast, reason = "their type is another one with another C library")]
 const TYPING: [u64; 2] = [libc::TIOCSTI as u64, libc::TIOCLINUX as u64];
 
 /// Families of sockets that stay on this machine and do nothing that the file system's own sockets do not.
