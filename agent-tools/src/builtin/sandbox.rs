@@ -27,6 +27,10 @@
 mod areas;
 pub mod caches;
 #[cfg(target_os = "linux")]
+#[cfg_attr(
+    not(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")),
+    path = "sandbox/no_calls.rs"
+)]
 mod calls;
 mod denied;
 #[cfg(target_os = "linux")]
@@ -59,7 +63,7 @@ pub struct Report {
     pub by: Option<String>,
     /// Why not, or not wholly.
     pub lacking: Option<String>,
-    /// Whether writing is held, which is what [`Sandbox::Require`] asks for.
+    /// Whether writing and the network are held, which is what [`Sandbox::Require`] asks for.
     pub holds: bool,
 }
 

@@ -102,7 +102,7 @@ fn processes(marker: &str) -> usize {
 }
 
 /// Waits for what takes a moment: a child that starts, a killed process that goes.
-async fn until(what: &str, holds: impl Fn() -> bool) {
+pub(super) async fn until(what: &str, holds: impl Fn() -> bool) {
     for _ in 0..1000 {
         if holds() {
             return;

@@ -4,6 +4,7 @@
 
 use std::fs;
 use std::net::{TcpListener, UdpSocket};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::sync::Arc;
@@ -12,8 +13,11 @@ use agent_tools::builtin::sandbox::{Report, report};
 use agent_tools::policy::{Mode, Policy, Verdict};
 use agent_tools::toolset::{Parts, Toolset, tools};
 use agent_tools::{Call, Details, Outline, Place, Sandbox, ToolContext, ToolOutput, Tools, dispatch};
+use rustix::process::{Pid, Signal, geteuid, kill_process};
 use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, apply_filter};
 use tempfile::TempDir;
+
+use super::bash::until;
 
 /// Lets everything through with this mode and no more: the kernel alone holds.
 struct Fixed(Mode);
@@ -38,16 +42,19 @@ struct World {
 impl World {
     fn new(mode: &str, sandbox: Sandbox) -> Self {
         let at = TempDir::with_prefix_in("sandbox-", base()).unwrap();
-        for name in ["ws", "out", "home", "store"] {
+        for name in ["ws", "out", "home", "store", "bin"] {
             fs::create_dir(at.path().join(name)).unwrap();
         }
         fs::write(at.path().join("out/kept"), "kept\n").unwrap();
+        // For its caches; where another one is installed, that comes first.
+        fs::write(at.path().join("bin/cargo"), "").unwrap();
+        fs::set_permissions(at.path().join("bin/cargo"), fs::Permissions::from_mode(0o755)).unwrap();
         let mut cx = ToolContext::new(at.path(), Fixed(mode.parse().unwrap()));
         let mut place = Place::new(at.path().join("ws"));
         place.home = Some(at.path().join("home"));
         place.store = Some(at.path().join("store"));
-        place.env =
-            vec![("PATH".into(), std::env::var_os("PATH").unwrap()), ("HOME".into(), at.path().join("home").into())];
+        let path = format!("{}:{}", std::env::var("PATH").unwrap(), at.path().join("bin").display());
+        place.env = vec![("PATH".into(), path.into()), ("HOME".into(), at.path().join("home").into())];
         place.sandbox = sandbox;
         cx.place = Arc::new(place);
         let mut parts = Parts::default();
@@ -59,7 +66,7 @@ impl World {
         self.at.path().join(name)
     }
 
-    /// Runs a command; `OUT`, `HOME_DIR`, `STORE` stand for the directories.
+    /// Runs a command; `OUT` and `STORE` stand for the directories.
     async fn run(&self, command: &str) -> ToolOutput {
         let text = |name: &str| self.path(name).display().to_string();
         let command = command.replace("OUT", &text("out")).replace("STORE", &text("store"));
@@ -212,7 +219,7 @@ async fn check(rows: &[(&str, &str)], sandbox: Sandbox, expect: bool) {
 }
 
 fn is_root() -> bool {
-    rustix::process::geteuid().is_root()
+    geteuid().is_root()
 }
 
 #[tokio::test]
@@ -271,9 +278,12 @@ async fn the_end_of_the_session_ends_what_hides_from_it() {
     let pids = [one.run(hidden).await.text(), two.run(hidden).await.text()].map(|text| text.trim().to_owned());
     assert!(pids.iter().all(|pid| runs(pid)), "{pids:?}");
     one.cx.jobs.end_all();
-    assert!(!holds_signals() || !runs(&pids[0]));
+    until("it is gone", || !holds_signals() || !runs(&pids[0])).await;
     assert!(runs(&pids[1]), "another session's process was ended");
-    Command::new("kill").args(&pids).status().unwrap();
+    for pid in pids.iter().filter_map(|pid| Pid::from_raw(pid.parse().ok()?)) {
+        // One of them is gone.
+        let _ = kill_process(pid, Signal::KILL);
+    }
 }
 
 #[tokio::test]

@@ -12,18 +12,19 @@ use seccompiler::{
     TargetArch, apply_filter,
 };
 
-/// The architecture, where the filter knows it.
+/// The architecture; on others this is not compiled.
 #[cfg(target_arch = "x86_64")]
-const ARCHITECTURE: Option<TargetArch> = Some(TargetArch::x86_64);
+const ARCHITECTURE: TargetArch = TargetArch::x86_64;
 #[cfg(target_arch = "aarch64")]
-const ARCHITECTURE: Option<TargetArch> = Some(TargetArch::aarch64);
+const ARCHITECTURE: TargetArch = TargetArch::aarch64;
 #[cfg(target_arch = "riscv64")]
-const ARCHITECTURE: Option<TargetArch> = Some(TargetArch::riscv64);
-#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")))]
-const ARCHITECTURE: Option<TargetArch> = None;
+const ARCHITECTURE: TargetArch = TargetArch::riscv64;
 
 /// Whether calls can be filtered here.
-pub(super) const AVAILABLE: bool = ARCHITECTURE.is_some();
+pub(super) const AVAILABLE: bool = true;
+
+/// Not every C library's headers have it.
+const KEXEC_FILE_LOAD: libc::c_long = if cfg!(target_arch = "x86_64") { 320 } else { 294 };
 
 /// What changes the system itself, or looks into it. Most need privileges that an agent seldom has; as root it has them.
 /// Debugging is not here: Landlock holds it to what a command started itself.
@@ -47,8 +48,7 @@ const NEVER: &[libc::c_long] = &[
     // The kernel and the machine.
     libc::SYS_reboot,
     libc::SYS_kexec_load,
-    #[cfg(not(target_arch = "riscv64"))]
-    libc::SYS_kexec_file_load,
+    KEXEC_FILE_LOAD,
     libc::SYS_init_module,
     libc::SYS_finit_module,
     libc::SYS_delete_module,
@@ -90,12 +90,11 @@ const X32: i64 = 0x4000_0000;
 /// Keeps the calling thread and all that it starts from these calls. `system`: from those that change the system;
 /// `network`: whether other hosts may be reached.
 pub(super) fn filter(system: bool, network: bool) -> io::Result<()> {
-    let Some(architecture) = ARCHITECTURE else { return Err(io::ErrorKind::Unsupported.into()) };
-    let program = program(system, network, architecture).map_err(io::Error::other)?;
+    let program = program(system, network).map_err(io::Error::other)?;
     apply_filter(&program).map_err(io::Error::other)
 }
 
-fn program(system: bool, network: bool, architecture: TargetArch) -> Result<BpfProgram, seccompiler::BackendError> {
+fn program(system: bool, network: bool) -> Result<BpfProgram, seccompiler::BackendError> {
     let mut refused = BTreeMap::new();
     if system {
         for number in NEVER {
@@ -115,7 +114,7 @@ fn program(system: bool, network: bool, architecture: TargetArch) -> Result<BpfP
         refused.extend(X32_OTHERS.map(|number| (X32 | number, Vec::new())));
     }
     let refusal = SeccompAction::Errno(libc::EPERM.unsigned_abs());
-    SeccompFilter::new(refused, SeccompAction::Allow, refusal, architecture)?.try_into()
+    SeccompFilter::new(refused, SeccompAction::Allow, refusal, ARCHITECTURE)?.try_into()
 }
 
 fn refuse(refused: &mut BTreeMap<i64, Vec<SeccompRule>>, number: libc::c_long, rules: Vec<SeccompRule>) {

@@ -51,10 +51,11 @@ fn available(known: ABI, newer: Option<i32>) -> Report {
     let lacking = match abi {
         ..WHOLE => Some("files outside can be emptied, and signals sent"),
         WHOLE..SIGNALS => Some("signals to other processes are not held"),
+        SIGNALS.. if !calls::AVAILABLE => Some("of the network TCP alone is held on this architecture"),
         SIGNALS.. => None,
     };
     let by = Some(format!("landlock (ABI {abi}){seccomp}"));
-    Report { by, lacking: lacking.map(str::to_owned), holds: abi >= WHOLE }
+    Report { by, lacking: lacking.map(str::to_owned), holds: abi >= WHOLE && calls::AVAILABLE }
 }
 
 /// Nothing stands in front of the command here.
