@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use rustix::process::{
     Pid, Signal, getpgid, kill_process, kill_process_group, test_kill_process, test_kill_process_group,
 };
-use tokio::process::{Child, Command};
+use tokio::process::Child;
 use tokio::task::JoinHandle;
 
 use super::sandbox::{Keeper, Limits, NotStarted};
@@ -67,11 +67,16 @@ impl Mark {
         &self.text
     }
 
-    /// Starts a command of this call within these limits.
-    pub(super) fn start(&self, command: Command, limits: Option<Limits>, place: &Place) -> Result<Child, NotStarted> {
+    /// Starts a command of this call within these limits. From then on it is watched over.
+    pub(super) fn start(
+        &self,
+        limits: Option<Limits>,
+        place: &Place,
+        start: impl FnOnce() -> io::Result<Child> + Send + 'static,
+    ) -> Result<Child, NotStarted> {
         let session = self.text.split_once('-').map_or(&*self.text, |(session, _)| session);
         self.watchdog.begins(session, place);
-        self.keeper.start(command, limits)
+        self.keeper.start(limits, start)
     }
 }
 

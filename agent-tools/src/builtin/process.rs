@@ -177,7 +177,7 @@ impl Order {
             .stdout(input.try_clone()?)
             .stderr(input)
             .kill_on_drop(true);
-        let child = mark.start(command, limits, place).map_err(|e| self.not_started(e, place))?;
+        let child = mark.start(limits, place, move || command.spawn()).map_err(|e| self.not_started(e, place))?;
         let group = Group::of(&child, mark)?;
         Ok((Shell { child, group, released: false }, output))
     }

@@ -17,7 +17,6 @@ use landlock::{
 };
 use rustix::fs::{FileType, fstat};
 use rustix::process::{Signal, kill_process};
-use tokio::process::{Child, Command};
 use tokio::runtime::Handle;
 
 use super::seatbelt::Front;
@@ -81,17 +80,20 @@ impl Keeper {
     ///
     /// # Errors
     /// Those of the start, and of the restriction where the command must not run without.
-    pub(in crate::builtin) fn start(&self, mut command: Command, limits: Option<Limits>) -> Result<Child, NotStarted> {
-        let Some(limits) = limits else { return Ok(command.spawn()?) };
+    pub(in crate::builtin) fn start<T: Send + 'static>(
+        &self,
+        limits: Option<Limits>,
+        start: impl FnOnce() -> io::Result<T> + Send + 'static,
+    ) -> Result<T, NotStarted> {
+        let Some(limits) = limits else { return Ok(start()?) };
         // The runtime is that of the caller; the thread has none of its own.
         let runtime = Handle::try_current().map_err(io::Error::other)?;
         self.run(move |_| {
             let _inside = runtime.enter();
-            let restricted = restrict(&limits);
-            match (restricted, limits.required) {
+            match (restrict(&limits), limits.required) {
                 (Err(reason), true) => Err(NotStarted::Unconfined(reason)),
                 // The best there is; what is missing is in the report.
-                (Ok(()) | Err(_), _) => Ok(command.spawn()?),
+                (Ok(()) | Err(_), _) => Ok(start()?),
             }
         })
     }

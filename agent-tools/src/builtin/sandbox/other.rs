@@ -1,6 +1,6 @@
 //! Systems without Landlock: on macOS a command is started through Seatbelt, elsewhere nothing confines it.
 
-use tokio::process::{Child, Command};
+use std::io;
 
 use super::seatbelt::{self, Front};
 use super::{Limits, NotStarted, Report};
@@ -30,7 +30,11 @@ impl Keeper {
     ///
     /// # Errors
     /// Those of the start.
-    pub(in crate::builtin) fn start(&self, mut command: Command, _limits: Option<Limits>) -> Result<Child, NotStarted> {
-        Ok(command.spawn()?)
+    pub(in crate::builtin) fn start<T>(
+        &self,
+        _limits: Option<Limits>,
+        start: impl FnOnce() -> io::Result<T>,
+    ) -> Result<T, NotStarted> {
+        Ok(start()?)
     }
 }
