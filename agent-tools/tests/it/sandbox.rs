@@ -351,6 +351,31 @@ async fn temporary_files_lie_where_the_session_says_unless_others_do() {
     }
 }
 
+/// What a session may write is named by paths; a command could put a link where such a path leads.
+#[tokio::test]
+async fn links_in_the_place_of_what_may_be_written_lead_nowhere() {
+    for (variable, name, mode) in [
+        ("TMPDIR", "ws/tmp", "0467"),
+        ("CARGO_HOME", "ws/cargo", "0467"),
+        ("GOMODCACHE", "home/.cargo/registry/mod", "0467"),
+        ("", "ws/root", "0467"),
+    ] {
+        let mut world = World::new(mode, Sandbox::Auto);
+        let mut place = (*world.cx.place).clone();
+        let dir = world.path(name);
+        match variable {
+            "" => place.roots.push(dir.clone()),
+            _ => place.env.push((variable.into(), dir.clone().into())),
+        }
+        world.cx.place = Arc::new(place);
+        let at = dir.display();
+        let (works, text) = world.works(&format!("mkdir -p {at} && rmdir {at} && ln -s OUT {at}")).await;
+        assert!(works, "{name}: {text}");
+        let (works, text) = world.works("mkdir -p OUT/registry && echo x > OUT/new").await;
+        assert_eq!(works, !held(), "{name}: {text}");
+    }
+}
+
 mod repositories {
     use super::*;
 
@@ -398,6 +423,25 @@ mod repositories {
         for claim in ["printf 'gitdir: OUT/other/.git\\n' > .git", "rm .git; ln -s OUT/other/.git .git"] {
             assert!(world.works(claim).await.0);
             assert_eq!(world.works(hook).await.0, !held(), "{claim}");
+        }
+    }
+
+    /// A directory that names the workspace, and another repository as the one that it belongs to.
+    #[tokio::test]
+    async fn what_is_made_up_leads_nowhere() {
+        let world = World::new("0467", Sandbox::Auto);
+        let other = world.path("out/other");
+        fs::create_dir_all(&other).unwrap();
+        git(&other, "init -q");
+        for made_up in [
+            "mkdir STORE/g && echo $PWD/.git > STORE/g/gitdir && echo OUT/other/.git > STORE/g/commondir && echo 'gitdir: STORE/g' > .git",
+            "mkdir -p STORE/worktrees && mv STORE/g STORE/worktrees/ && echo 'gitdir: STORE/worktrees/g' > .git",
+            "rm -r STORE/worktrees/g && ln -s OUT/other/.git STORE/worktrees/g",
+        ] {
+            let (works, text) = world.works(made_up).await;
+            assert!(works, "{text}");
+            let (works, text) = world.works("echo x > OUT/other/.git/hooks/pre-commit").await;
+            assert_eq!(works, !held(), "{made_up}: {text}");
         }
     }
 

@@ -28,37 +28,74 @@ const ALWAYS: [&str; 10] = [
 /// Where temporary files may lie besides `/tmp`, although it is the system's.
 const TEMPORARY: [&str; 3] = ["/var/tmp", "/var/folders", "/private/var/folders"];
 
-/// The directories and files that a command with this mode may write, with all that lies below. Some may not exist.
+/// The directories and files that a command with this mode may write, with all that lies below; their links followed.
 pub(super) fn writable(mode: Mode, place: &Place) -> Vec<PathBuf> {
     let ground = Ground::new(place);
-    let mut all: Vec<PathBuf> = ALWAYS.iter().map(PathBuf::from).collect();
-    all.extend(place.store.clone());
-    all.extend(temporary(&ground));
-    all.extend(processes());
     let executes = mode.workspace.covers(Rights::EXECUTE);
+    let mut areas = Areas::default();
+    areas.add(ALWAYS.iter().map(PathBuf::from));
+    areas.add(place.store.clone());
+    areas.add(processes());
     if executes {
-        all.extend(calculators());
+        areas.add(calculators());
     }
     if mode.external.covers(Rights::WRITE) {
-        all.extend(outside(&ground));
+        areas.add(outside(&ground));
     }
     if mode.workspace.covers(Rights::WRITE) {
-        let roots = workspace(&ground);
-        all.extend(roots.iter().flat_map(|root| repository(root, executes, &ground)));
-        all.extend(roots);
+        areas.add_where(place.workspace().map(Path::to_path_buf), |real| {
+            ground.locate(real).zone == Some(Zone::Workspace)
+        });
+        let roots: Vec<PathBuf> = place.workspace().filter_map(|root| fs::canonicalize(root).ok()).collect();
+        areas.add(roots.iter().flat_map(|root| repository(root, executes, &ground)));
     }
+    areas.add(temporary(&ground));
     if executes {
         let fetches_code = mode.network.covers(Rights::EXECUTE);
-        let caches = caches::directories(&ground, fetches_code, |path| all.iter().any(|area| path.starts_with(area)));
-        all.extend(caches);
+        let caches = caches::directories(&ground, fetches_code, |path| areas.name(path));
+        areas.add(caches);
     }
-    all
+    areas.all.into_iter().map(|area| area.real).collect()
 }
 
-/// The directories that count as workspace, with their links followed.
-fn workspace(ground: &Ground<'_>) -> Vec<PathBuf> {
-    let located = ground.place().workspace().map(|root| ground.locate(root));
-    located.filter(|root| root.zone == Some(Zone::Workspace)).map(|root| root.resolved).collect()
+/// What may be written so far.
+#[derive(Default)]
+struct Areas {
+    all: Vec<Area>,
+}
+
+struct Area {
+    /// As it is called.
+    name: PathBuf,
+    /// Where that is.
+    real: PathBuf,
+}
+
+impl Areas {
+    fn add(&mut self, names: impl IntoIterator<Item = PathBuf>) {
+        self.add_where(names, |_| true);
+    }
+
+    /// Adds what exists. A name that lies in what may be written must not lead out of there: an earlier command could have
+    /// put a link in its place.
+    fn add_where(&mut self, names: impl IntoIterator<Item = PathBuf>, holds: impl Fn(&Path) -> bool) {
+        for name in names {
+            let Ok(real) = fs::canonicalize(&name) else { continue };
+            let led_out = self.containing(&name).any(|area| !real.starts_with(&area.real));
+            if !led_out && holds(&real) {
+                self.all.push(Area { name, real });
+            }
+        }
+    }
+
+    /// Whether this lies in what may be written, by its name.
+    fn name(&self, path: &Path) -> bool {
+        self.containing(path).next().is_some()
+    }
+
+    fn containing<'a>(&'a self, path: &'a Path) -> impl Iterator<Item = &'a Area> {
+        self.all.iter().filter(move |area| path.starts_with(&area.name) || path.starts_with(&area.real))
+    }
 }
 
 /// The top-level directories that are neither the system's nor sensitive.
@@ -71,14 +108,15 @@ fn outside(ground: &Ground<'_>) -> Vec<PathBuf> {
 /// directory or the workspace lies in.
 fn temporary(ground: &Ground<'_>) -> Option<PathBuf> {
     let place = ground.place();
-    let dir = fs::canonicalize(lookup(place, "TMPDIR")?).ok()?;
+    let named = Path::new(lookup(place, "TMPDIR")?);
+    let dir = fs::canonicalize(named).ok()?;
     let holds_others = place.home.iter().map(PathBuf::as_path).chain(place.workspace()).any(|p| p.starts_with(&dir));
     let usual = TEMPORARY.iter().any(|usual| dir.starts_with(usual));
     let plain = match ground.locate(&dir).zone {
         None | Some(Zone::External) => true,
         Some(Zone::System | Zone::Network | Zone::Workspace) => false,
     };
-    (!holds_others && (usual || plain)).then_some(dir)
+    (named.is_absolute() && !holds_others && (usual || plain)).then(|| named.to_path_buf())
 }
 
 /// Devices that only calculate: graphics cards and virtual machines. What a program does with them stays held.
@@ -105,20 +143,30 @@ fn processes() -> Option<PathBuf> {
 /// without execute only its contents may be written.
 fn repository(root: &Path, executes: bool, ground: &Ground<'_>) -> Vec<PathBuf> {
     let Some((top, git)) = root.ancestors().find_map(|top| Some((top, git_directory(top)?))) else { return Vec::new() };
-    let link = top.join(".git");
-    let Ok(about) = fs::symlink_metadata(&link) else { return Vec::new() };
+    let (Ok(about), Ok(git)) = (fs::symlink_metadata(top.join(".git")), fs::canonicalize(git)) else {
+        return Vec::new();
+    };
     let own_part = about.is_dir() && top != root && is_plain(top, ground);
     let elsewhere = about.is_file() && names_back(&git, top);
     if !own_part && !elsewhere {
         return Vec::new();
     }
-    let common = fs::read_to_string(git.join("commondir")).map_or_else(|_| git.clone(), |at| git.join(at.trim()));
+    let common = common(&git);
     if executes {
-        return vec![git, common];
+        return vec![common.to_path_buf(), git];
     }
     let contents = ["objects", "refs", "logs"].map(|name| common.join(name));
+    let inside = contents.into_iter().filter(|path| fs::canonicalize(path).is_ok_and(|real| real == *path));
     // The directory of a linked working tree has neither hooks nor, by default, settings.
-    contents.into_iter().chain((elsewhere && git != common).then_some(git)).collect()
+    inside.chain((elsewhere && git != common).then(|| git.clone())).collect()
+}
+
+/// The directory that a linked working tree shares with its repository; what is none has its own. By where it lies: its
+/// file `commondir` could have been written by a command.
+fn common(git: &Path) -> &Path {
+    let linked = git.join("commondir").is_file();
+    let trees = git.parent().filter(|trees| linked && trees.file_name().is_some_and(|name| name == "worktrees"));
+    trees.and_then(Path::parent).unwrap_or(git)
 }
 
 /// Whether this is a directory like another: not the system's, and not one that the home directory is or lies in.

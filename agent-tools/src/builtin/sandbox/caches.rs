@@ -77,8 +77,11 @@ pub(super) fn directories(ground: &Ground<'_>, fetches_code: bool, open: impl Fn
     let place = ground.place();
     let Some(home) = home(place) else { return Vec::new() };
     let wanted = CACHES.iter().filter(|cache| fetches_code || !cache.runs);
-    let all = wanted.flat_map(|cache| cache.paths(place, &home).map(move |path| (cache, path)));
-    all.filter(|(cache, path)| !open(path) && cache.is_there(path, ground)).map(|(_, path)| path).collect()
+    let all: Vec<_> = wanted.flat_map(|cache| cache.paths(place, &home).map(move |path| (cache, path))).collect();
+    // One that lies in another one is that one's: a command could put a link in its place.
+    let inner = |path: &Path| all.iter().any(|(_, other)| path != other && path.starts_with(other));
+    let own = all.iter().filter(|(_, path)| !open(path) && !inner(path));
+    own.filter(|(cache, path)| cache.is_there(path, ground)).map(|(_, path)| path.clone()).collect()
 }
 
 /// The home directory, as programs see it.
@@ -156,7 +159,7 @@ mod tests {
         check(&["npx"], &[], &[], true, &["home/.npm/_npx"]);
         check(&["cargo"], &[("CARGO_HOME", "set")], &[], false, &["set/registry", "set/git"]);
         check(&["cargo"], &[("CARGO_HOME", "open/c")], &[], false, &[]);
-        check(&["go"], &[("GOCACHE", "x")], &[], false, &["x", "home/go/pkg/mod", "home/go/pkg"]);
+        check(&["go"], &[("GOCACHE", "x")], &[], false, &["x", "home/go/pkg"]);
     }
 
     #[test]

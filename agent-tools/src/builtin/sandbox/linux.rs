@@ -4,7 +4,9 @@
 //! ends at once, and the process stays free: no helper program, nothing between fork and exec.
 
 use std::fmt::Display;
+use std::fs::read_link;
 use std::io;
+use std::os::fd::{AsFd, AsRawFd};
 use std::path::PathBuf;
 use std::sync::mpsc::{self, Receiver, Sender, sync_channel};
 use std::sync::{Mutex, PoisonError};
@@ -194,9 +196,14 @@ fn writing() -> BitFlags<AccessFs> {
     AccessFs::from_write(KNOWN) & !DEVICES
 }
 
-/// Lets this be written, and all below. What does not exist cannot be, and need not.
+/// Lets this be written, and all below, if it is still what is found there: something that runs already could put a link
+/// in its place.
 fn allow(rules: RulesetCreated, path: &PathBuf) -> Result<RulesetCreated, RulesetError> {
     let Ok(open) = PathFd::new(path) else { return Ok(rules) };
+    let found = read_link(format!("/proc/self/fd/{}", open.as_fd().as_raw_fd()));
+    if found.is_ok_and(|found| found != *path) {
+        return Ok(rules);
+    }
     let is_dir = fstat(&open).is_ok_and(|about| FileType::from_raw_mode(about.st_mode) == FileType::Directory);
     let rights = if is_dir { writing() } else { writing() & AccessFs::from_file(KNOWN) };
     rules.add_rule(PathBeneath::new(open, rights))
