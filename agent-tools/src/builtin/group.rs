@@ -17,7 +17,6 @@ use tokio::task::JoinHandle;
 use super::sandbox::{Keeper, Limits, NotStarted};
 use super::watchdog::{Watchdog, Watched};
 use crate::jobs::{Job, Jobs};
-use crate::place::Place;
 
 /// The variable that carries the mark.
 pub(super) const VARIABLE: &str = "AGENT_CALL";
@@ -71,11 +70,10 @@ impl Mark {
     pub(super) fn start(
         &self,
         limits: Option<Limits>,
-        place: &Place,
         start: impl FnOnce() -> io::Result<Child> + Send + 'static,
     ) -> Result<Child, NotStarted> {
         let session = self.text.split_once('-').map_or(&*self.text, |(session, _)| session);
-        self.watchdog.begins(session, place);
+        self.watchdog.begins(session);
         self.keeper.start(limits, start)
     }
 }

@@ -33,7 +33,7 @@ const KILL_GRACE: Duration = Duration::from_secs(1);
 /// How often is looked whether a group that was told to end has ended.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 /// Where programs are looked for when the session has no `PATH`, as the system does.
-pub(super) const USUAL_PATH: &str = "/bin:/usr/bin";
+const USUAL_PATH: &str = "/bin:/usr/bin";
 
 /// A command that can be started.
 #[derive(Debug)]
@@ -177,7 +177,7 @@ impl Order {
             .stdout(input.try_clone()?)
             .stderr(input)
             .kill_on_drop(true);
-        let child = mark.start(limits, place, move || command.spawn()).map_err(|e| self.not_started(e, place))?;
+        let child = mark.start(limits, move || command.spawn()).map_err(|e| self.not_started(e, place))?;
         let group = Group::of(&child, mark)?;
         Ok((Shell { child, group, released: false }, output))
     }

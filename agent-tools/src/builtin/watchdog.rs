@@ -10,11 +10,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::fs::{OFlags, fcntl_setfl};
 
-use super::process::USUAL_PATH;
-use super::variables::lookup;
-use crate::place::Place;
-
 const SHELL: &str = "/bin/sh";
+/// Where its programs are. Not the session's `PATH`: a command could have put a program of its own there.
+const PATH: &str = "/usr/bin:/bin:/run/current-system/sw/bin";
 const SCRIPT: &str = include_str!("watchdog.sh");
 
 /// The way to the process that watches. Shared by all sessions of the same tools; it goes when the last of them does.
@@ -26,11 +24,11 @@ pub(super) struct Watchdog {
 
 impl Watchdog {
     /// Told before a command of this session is started. Starts the process that watches, where there is none yet.
-    pub(super) fn begins(&self, session: &str, place: &Place) {
+    pub(super) fn begins(&self, session: &str) {
         let mut pipe = self.pipe.lock().unwrap_or_else(PoisonError::into_inner);
         if pipe.is_none() {
             // Without a shell nobody watches; commands run all the same.
-            *pipe = start(place).ok();
+            *pipe = start().ok();
         }
         tell(&mut pipe, &format!("session {session}"));
     }
@@ -77,7 +75,7 @@ fn tell(pipe: &mut Option<PipeWriter>, line: &str) {
 
 /// Starts the process. The shell that is waited for here ends at once and leaves the watching one behind, which is
 /// nobody's child and in a group of its own: signals to the agent's do not reach it.
-fn start(place: &Place) -> io::Result<PipeWriter> {
+fn start() -> io::Result<PipeWriter> {
     let (lines, told) = pipe()?;
     // Nothing waits for a process that watches, should it ever be stopped.
     fcntl_setfl(&told, OFlags::NONBLOCK)?;
@@ -85,7 +83,7 @@ fn start(place: &Place) -> io::Result<PipeWriter> {
         .args(["-c", SCRIPT, "agent-watchdog"])
         .current_dir("/")
         .env_clear()
-        .env("PATH", lookup(place, "PATH").unwrap_or(USUAL_PATH.as_ref()))
+        .env("PATH", PATH)
         .stdin(lines)
         .stdout(Stdio::null())
         .stderr(Stdio::null())
@@ -122,14 +120,12 @@ mod tests {
 
     #[test]
     fn what_carries_the_name_is_ended_and_nothing_else() {
-        let mut place = Place::new("/");
-        place.env = vec![("PATH".into(), std::env::var_os("PATH").unwrap())];
         let name = format!("{:08x}watched", std::process::id());
         let mut own = [sleeper(&format!("{name}-1")), sleeper(&format!("outer-3/{name}-2"))];
         let mut others = [sleeper("other-1"), sleeper(&format!("{name}ish-1")), sleeper(&format!("x{name}"))];
         let dog = Arc::new(Watchdog::default());
-        dog.begins(&name, &place);
-        dog.begins("gone", &place);
+        dog.begins(&name);
+        dog.begins("gone");
         dog.ended("gone");
         // Numbers that were used again: they belong to others now.
         let reused = others.iter().map(|other| i32::try_from(other.id()).unwrap());

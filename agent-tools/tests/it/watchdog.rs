@@ -3,7 +3,6 @@
 #![allow(clippy::unwrap_used, reason = "tests, and what they share")]
 
 use std::io::{BufRead, BufReader};
-use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -43,8 +42,7 @@ fn an_agent() {
     let tools = tools(Toolset::Lean, &parts);
     let mut cx = ToolContext::new(at.path(), Open);
     let mut place = Place::new(at.path());
-    // The marker shows in the watching process too: it has this PATH.
-    place.env = vec![("PATH".into(), format!("{}:/{marker}", env::var("PATH").unwrap()).into())];
+    place.env = vec![("PATH".into(), env::var_os("PATH").unwrap())];
     cx.place = Arc::new(place);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
@@ -67,25 +65,32 @@ fn an_agent() {
     });
 }
 
-/// Starts an agent, and waits until its commands run.
+/// Starts an agent in a session of its own, and waits until its commands run.
 fn agent(marker: &str) -> Child {
-    let mut command = Command::new(env::current_exe().unwrap());
-    command.args(["--exact", "watchdog::an_agent", "--ignored", "--nocapture"]).env(MARKER, marker).process_group(0);
+    let mut command = Command::new("setsid");
+    command
+        .arg(env::current_exe().unwrap())
+        .args(["--exact", "watchdog::an_agent", "--ignored", "--nocapture"])
+        .env(MARKER, marker);
     let mut agent = command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(agent.stderr.take().unwrap()).lines();
     assert!(lines.any(|line| line.unwrap() == "ready"));
     agent
 }
 
-/// The processes that have this in their arguments or their environment, but for the agent and this test.
+/// The processes that have this in their arguments or are in the agent's session, but for the agent itself.
 fn found(marker: &str, agent: &Child) -> Vec<String> {
-    let own = [agent.id(), std::process::id()].map(|id| id.to_string());
+    let own = agent.id().to_string();
     let processes = fs::read_dir("/proc").unwrap().filter_map(|entry| {
         let at = entry.ok()?.path();
         let number = at.file_name()?.to_str()?.parse::<u32>().ok()?.to_string();
-        let text = [fs::read(at.join("cmdline")).ok()?, fs::read(at.join("environ")).ok()?].concat();
+        let text = fs::read(at.join("cmdline")).ok()?;
         let text = String::from_utf8_lossy(&text).replace('\0', " ");
-        (text.contains(marker) && !own.contains(&number)).then_some(text)
+        let stat = fs::read_to_string(at.join("stat")).ok()?;
+        // Behind the name in brackets: state, parent, group, session.
+        let fields: Vec<&str> = stat.rsplit(") ").next()?.split(' ').collect();
+        let own_one = text.contains(marker) || *fields.get(3)? == own;
+        (own_one && number != own && fields[0] != "Z").then_some(text)
     });
     processes.collect()
 }
