@@ -65,6 +65,8 @@ impl Walk<'_> {
 pub(crate) struct Looked {
     /// Keys, or links that lead out and are followed.
     pub(crate) guarded: bool,
+    /// Links that lead out and are followed.
+    pub(crate) outside: bool,
     /// Names that a shell would take apart.
     pub(crate) odd: bool,
     /// A name in the directory itself that looks like an option.
@@ -172,6 +174,19 @@ impl<'a> Ground<'a> {
             .is_some_and(|store| is_below(resolved, store) && !self.workspace.iter().any(|root| is_below(root, store)))
     }
 
+    /// Whether the workspace lies below this directory, and whether a place of keys does that is there.
+    pub(crate) fn reaches(&self, dir: &Path) -> (bool, bool) {
+        // Whoever may do something to `/` as a whole may do it to all below.
+        if needs_nothing(dir) || dir == Path::new("/") {
+            return (false, false);
+        }
+        let Some(start) = self.resolve(dir) else { return (false, true) };
+        let below = |path: &Path| path != start && is_below(path, &start);
+        let kept = self.home.iter().flat_map(|home| SENSITIVE_AT_HOME.map(|name| home.join(name)));
+        let keys = kept.chain(self.private.iter().cloned()).any(|path| below(&path) && path.symlink_metadata().is_ok());
+        (self.workspace.iter().any(|root| below(root)), keys)
+    }
+
     /// Looks at what lies in this directory and below it; an error where `most` entries are not enough.
     pub(crate) fn look_below(&self, dir: &Path, walk: Walk<'_>, most: usize) -> Result<Looked, ()> {
         if needs_nothing(dir) {
@@ -220,7 +235,10 @@ impl<'a> Ground<'a> {
         }
         looked.later |= runs_later(&path);
         let leads_out = || is_link && walk.follows && self.locate(&path).zone != Some(Zone::Workspace);
-        looked.guarded |= is_sensitive_name(&name) || is_keys_of_anyone(Path::new(&name)) || leads_out();
+        let leads_out = leads_out();
+        // Whatever lies there is reached, too.
+        looked.outside |= leads_out;
+        looked.guarded |= is_sensitive_name(&name) || is_keys_of_anyone(Path::new(&name)) || leads_out;
     }
 
     fn is_sensitive(&self, path: &Path) -> bool {

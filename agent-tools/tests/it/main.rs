@@ -12,6 +12,7 @@ mod policy;
 mod sandbox;
 mod search;
 mod watchdog;
+mod recorder;
 
 use std::fs;
 use std::path::{Path, PathBuf};

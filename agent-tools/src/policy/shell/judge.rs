@@ -78,25 +78,32 @@ const STEPS: usize = 2_500;
 pub(super) struct Reach {
     /// What lies below is read, too.
     deep: bool,
+    /// What lies below is reached by its name.
+    below: bool,
     /// Names with a dot in front are passed over.
     visible: bool,
     /// Links are followed.
     follows: bool,
     /// What is done to paths that are only mentioned.
     mentioned: Rights,
+    /// What is done to keys that lie below.
+    keys: Rights,
 }
 
 impl Reach {
     /// All below, whatever its name.
-    pub(super) const ALL: Self = Self { deep: true, visible: false, follows: false, mentioned: Rights::READ };
+    pub(super) const ALL: Self =
+        Self { deep: true, below: true, visible: false, follows: false, mentioned: Rights::READ, keys: Rights::READ };
 
     fn of(program: &Program, taken: &Arguments<'_>) -> Self {
         let any = |is: fn(&programs::Effects) -> bool| taken.effects.iter().any(|e| is(e));
         let writes = program.effects.here.union(program.effects.network).covers(Rights::WRITE);
         Self {
             deep: program.effects.deep || any(|e| e.deep),
+            below: program.effects.below || any(|e| e.below),
             visible: program.effects.visible && !any(|e| e.hidden),
             follows: any(|e| e.follows),
+            keys: if program.keeps_names { Rights::READ_WRITE } else { Rights::READ },
             mentioned: if writes { Rights::READ_WRITE } else { Rights::READ },
         }
     }
@@ -167,6 +174,9 @@ impl<'a> Judge<'a> {
     fn command(&mut self, around: &Around<'_>) {
         for below in &around.command.lists {
             self.plain_names(below, &around.dirs);
+        }
+        for word in &around.command.patterns {
+            self.looked_up(word, &around.dirs);
         }
         for (op, target) in &around.command.files {
             self.redirect(op, target, &around.dirs);
@@ -263,6 +273,10 @@ impl<'a> Judge<'a> {
             }
             Some(path) => {
                 let before = self.needs.mode;
+                let outside = |dir: &PathBuf| self.ground.locate(&dir.join(path)).zone;
+                let outside = around.dirs.0.iter().flatten().filter_map(outside).any(|zone| zone != Zone::Workspace);
+                // What is run has to be read; in the workspace that goes without saying.
+                let rights = if outside { rights.union(Rights::READ) } else { rights };
                 self.locate(path, &file.raw, rights, &around.dirs);
                 if self.needs.mode == before && !before.workspace.covers(Rights::EXECUTE) {
                     self.needs.find(&file.raw, Some(Zone::Workspace), Rights::EXECUTE);

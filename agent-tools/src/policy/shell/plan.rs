@@ -41,6 +41,8 @@ pub(super) struct Command {
     pub(super) names: Option<Below>,
     /// Lists of names that a shell takes apart before it runs.
     pub(super) lists: Vec<Below>,
+    /// Patterns that a shell looks up before it runs.
+    pub(super) patterns: Vec<Word>,
     /// It runs again and again, or beside what follows it.
     pub(super) beside: bool,
 }
@@ -56,6 +58,7 @@ impl Command {
         input: None,
         names: None,
         lists: Vec::new(),
+        patterns: Vec::new(),
         beside: false,
     };
 }
@@ -573,7 +576,11 @@ impl Planner<'_> {
     fn assignment(&mut self, raw: &str, shell: &Shell) -> Option<(String, Word)> {
         let (name, value) = raw.split_once('=')?;
         let name = name.strip_suffix('+').unwrap_or(name);
-        if is_name(name) && !value.starts_with('(') && !raw[..raw.len() - value.len()].ends_with("+=") {
+        if is_name(name)
+            && !value.starts_with('(')
+            && !value.contains(":~")
+            && !raw[..raw.len() - value.len()].ends_with("+=")
+        {
             let word = self.word(value, shell);
             return Some((name.to_owned(), word));
         }
@@ -593,8 +600,13 @@ impl Planner<'_> {
             return Vec::new();
         }
         let mut found = Found::default();
-        let words = raw.iter().flat_map(|raw| words::read(raw, &self.scope(shell), &mut found)).collect();
+        let words: Vec<Word> = raw.iter().flat_map(|raw| words::read(raw, &self.scope(shell), &mut found)).collect();
         self.take(found, shell);
+        let is_pattern = |word: &&Word| word.pieces.iter().any(|piece| matches!(piece, Piece::Glob(_)));
+        let patterns: Vec<Word> = words.iter().filter(is_pattern).cloned().collect();
+        if !patterns.is_empty() {
+            self.push(Command { patterns, dirs: shell.dirs.clone(), ..Command::default() });
+        }
         words
     }
 

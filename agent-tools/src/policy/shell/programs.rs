@@ -82,6 +82,8 @@ pub(super) struct Effects {
     /// What the program needs where it works it does not need with this option.
     pub(super) elsewhere: bool,
     pub(super) deep: bool,
+    /// What lies below is reached by its name.
+    pub(super) below: bool,
     /// Names with a dot in front are passed over, or are not.
     pub(super) visible: bool,
     pub(super) hidden: bool,
@@ -204,6 +206,7 @@ fn read_effect(word: &'static str, effects: &mut Effects) {
             "skip" => effects.skip = true,
             "elsewhere" => effects.elsewhere = true,
             "deep" => effects.deep = true,
+            "below" => effects.below = true,
             "visible" => effects.visible = true,
             "hidden" => effects.hidden = true,
             "follows" => effects.follows = true,
@@ -245,7 +248,8 @@ fn kind(name: &str) -> Option<Kind> {
 mod tests {
     use super::*;
 
-    const WORDS: [&str; 15] = [
+    const WORDS: [&str; 16] = [
+        "below",
         ".",
         "any",
         "stop",

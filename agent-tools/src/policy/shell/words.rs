@@ -76,6 +76,13 @@ impl Word {
         self.pieces.iter().any(|p| matches!(p, Piece::Unknown | Piece::Number | Piece::Job | Piece::Below(_)))
     }
 
+    /// The same word, known text that meets put together.
+    pub(super) fn joined(self) -> Self {
+        let mut word = Self { raw: self.raw, pieces: Vec::new() };
+        self.pieces.into_iter().for_each(|piece| word.push(piece));
+        word
+    }
+
     /// Paths below a directory, with the text before and behind them; none where the word is anything else.
     pub(super) fn below(&self) -> Option<(&str, &Below, &str)> {
         match self.pieces.as_slice() {
@@ -227,6 +234,7 @@ pub(super) fn read_loose(raw: &str, scope: &Scope<'_>, found: &mut Found) -> Wor
 fn read_unsplit(raw: &str, strict: bool, scope: &Scope<'_>, found: &mut Found) -> Word {
     let word = Word { raw: raw.into(), pieces: Vec::new() };
     let mut reader = Reader { rest: raw, word, strict, scope, found };
+    reader.assigned();
     reader.tilde();
     reader.unquoted();
     let mut word = reader.word;

@@ -33,6 +33,9 @@ impl Judge<'_> {
                     self.tree(&Word::text("."), Rights::READ, reach, &around.dirs);
                 } else {
                     self.here(name, Rights::READ, &around.dirs);
+                    if reach.below {
+                        self.reached(&Word::text("."), Rights::READ, &around.dirs);
+                    }
                 }
             }
             if let Some(lost) = effects.destroys {
@@ -54,12 +57,20 @@ impl Judge<'_> {
         let kinds = program.operands.get(skipped..).unwrap_or_default();
         let count = taken.operands.len();
         let mut code = Vec::new();
+        let mut shifted = false;
         for (at, word) in taken.operands.iter().enumerate() {
             let kind = replaced.or_else(|| kind_at(kinds, at, count)).unwrap_or(Kind::Mention);
             match kind {
                 _ if listing => {}
                 Kind::Code => code.push((*word).clone()),
                 kind => self.operand(kind, word, around, &reach),
+            }
+            // A word that may be several moves those behind it to other places.
+            shifted |= word.literal().is_none();
+            if shifted && !listing && replaced.is_none() {
+                let places = kinds.iter().map(|o| o.kind).filter(|other| *other != kind);
+                let firm = kinds.iter().any(|o| o.many) && !kinds.first().is_some_and(|o| o.kind == Kind::Text);
+                places.filter(|_| !firm).for_each(|kind| self.operand(kind, word, around, &reach));
             }
         }
         self.code(&code, around);
@@ -71,6 +82,11 @@ impl Judge<'_> {
     pub(super) fn operand(&mut self, kind: Kind, word: &Word, around: &Around<'_>, reach: &Reach) {
         match kind {
             Kind::Text | Kind::Dir | Kind::Wrap => {}
+            Kind::Read | Kind::Change if reach.below && !reach.deep => {
+                let rights = if kind == Kind::Read { Rights::READ } else { Rights::READ_WRITE };
+                self.path(word, rights, &around.dirs);
+                self.reached(word, rights, &around.dirs);
+            }
             Kind::Read if reach.deep => self.tree(word, Rights::READ, *reach, &around.dirs),
             Kind::Read => self.path(word, Rights::READ, &around.dirs),
             Kind::Write => self.path(word, Rights::WRITE, &around.dirs),

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::super::patterns;
 use super::super::plan::Dirs;
-use super::super::words::{Below, Word};
+use super::super::words::{Below, Piece, Word};
 use super::{Around, ENTRIES, Judge, Reach, STEPS};
 use crate::policy::zone::{Walk, rights_on};
 use crate::policy::{Rights, Zone};
@@ -90,12 +90,35 @@ impl Judge<'_> {
     /// A directory that is read with all below it.
     pub(in crate::policy::shell) fn tree(&mut self, word: &Word, rights: Rights, reach: Reach, dirs: &Dirs) {
         self.path(word, rights, dirs);
+        self.reached(word, rights, dirs);
         self.secrets(word, reach, dirs);
+    }
+
+    /// What lies below a directory that is gone through and is another zone: the workspace, places of keys.
+    pub(in crate::policy::shell) fn reached(&mut self, word: &Word, rights: Rights, dirs: &Dirs) {
+        if !self.spend(1) {
+            return;
+        }
+        for dir in dirs.0.iter().flatten() {
+            let starts = match word.literal() {
+                Some(path) => vec![dir.join(path)],
+                None if word.start() == "/" => vec![PathBuf::from("/")],
+                None => self.expand(dir, word).unwrap_or_default(),
+            };
+            for start in starts {
+                let (workspace, keys) = self.ground.reaches(&start);
+                for (zone, holds) in [(Zone::Workspace, workspace), (Zone::System, keys)] {
+                    if holds {
+                        self.needs.find(format!("{} and all below it", word.raw), Some(zone), rights);
+                    }
+                }
+            }
+        }
     }
 
     /// Keys below a directory that is read, or sent, with all below it.
     pub(in crate::policy::shell) fn secrets(&mut self, word: &Word, reach: Reach, dirs: &Dirs) {
-        self.look_below(word, &word.raw, Rights::READ, reach, None, dirs);
+        self.look_below(word, &word.raw, reach.keys, reach, None, dirs);
     }
 
     /// What lies below a directory and is guarded more than it.
@@ -118,6 +141,11 @@ impl Judge<'_> {
                 self.entries += looked.entries;
                 if looked.dashed && shown != word.raw && path == "." {
                     self.doubt(format!("a name that `{shown}` may be looks like an option"));
+                }
+                if looked.outside {
+                    for zone in [Zone::External, Zone::Workspace] {
+                        self.needs.find(format!("{shown} and what links below it lead to"), Some(zone), rights);
+                    }
                 }
                 if looked.guarded {
                     self.needs.find(format!("{shown} and the keys below it"), Some(Zone::System), rights);
@@ -180,6 +208,29 @@ impl Judge<'_> {
         }
     }
 
+    /// The directories that a shell reads to find out what a pattern matches.
+    pub(super) fn looked_up(&mut self, word: &Word, dirs: &Dirs) {
+        let fixed = word.start();
+        let base = fixed.rfind('/').map_or("", |at| &fixed[..=at]);
+        self.locate(if base.is_empty() { "." } else { base }, &word.raw, Rights::READ, dirs);
+        for dir in dirs.0.iter().flatten() {
+            self.led_to(word, Rights::READ, dir);
+        }
+    }
+
+    /// The directories that a pattern leads to on its way.
+    fn led_to(&mut self, word: &Word, rights: Rights, dir: &Path) {
+        let mut parts = patterns::pattern_parts(word);
+        parts.pop();
+        if parts.iter().all(|(_, literal)| *literal) {
+            return;
+        }
+        match self.expanded(dir, &parts) {
+            Some(found) => found.iter().for_each(|path| self.at(path, &word.raw, rights)),
+            None => self.doubt(format!("`{}` matches too much to be looked through", word.raw)),
+        }
+    }
+
     /// A pattern: the directory that it looks into, and what it matches there.
     fn matches(&mut self, word: &Word, rights: Rights, dirs: &Dirs) {
         let fixed = word.start();
@@ -189,6 +240,13 @@ impl Judge<'_> {
             if self.ground.locate(&dir.join(base)).zone == Some(Zone::System) {
                 // Nothing that it may match is guarded more.
                 continue;
+            }
+            if matches!(word.pieces.last(), Some(Piece::Text(text)) if text.contains('/')) {
+                // The name is known, whatever lies before it.
+                self.at(&dir.join(word.pattern().unwrap_or_default()), &word.raw, rights);
+            }
+            if rights.covers(Rights::WRITE) {
+                self.led_to(word, rights, dir);
             }
             let found = self.expand(dir, word);
             match found {
@@ -243,8 +301,12 @@ impl Judge<'_> {
     }
 
     fn expand(&mut self, dir: &Path, word: &Word) -> Option<Vec<PathBuf>> {
+        self.expanded(dir, &patterns::pattern_parts(word))
+    }
+
+    fn expanded(&mut self, dir: &Path, parts: &[(String, bool)]) -> Option<Vec<PathBuf>> {
         let budget = ENTRIES.checked_sub(self.entries)?;
-        let found = patterns::expand(dir, &patterns::pattern_parts(word), budget);
+        let found = patterns::expand(dir, parts, budget);
         // What was too much once is not looked through again.
         self.entries += found.as_ref().map_or(ENTRIES, |(_, looked)| *looked + 1);
         found.map(|(found, _)| found)
@@ -282,6 +344,11 @@ impl Judge<'_> {
             self.doubt(format!("where `{shown}` leads is not known: links may have come about before it"));
         }
         let rights = rights_on(&located.resolved, rights);
+        if rights.covers(Rights::READ_WRITE) && path.symlink_metadata().is_ok_and(|m| m.is_symlink()) {
+            // The link itself may be what is changed.
+            let zone = path.parent().and_then(|parent| self.ground.locate(parent).zone);
+            self.needs.find(format!("the link {shown}"), zone, Rights::READ_WRITE);
+        }
         if self.seen.insert((shown.to_owned(), located.zone, rights)) {
             self.needs.find(shown, located.zone, rights);
         } else if let Some(zone) = located.zone {
@@ -292,13 +359,30 @@ impl Judge<'_> {
     /// What is copied into a directory keeps its name there.
     pub(in crate::policy::shell) fn copied_names(&mut self, operands: &[&Word], around: &Around<'_>) {
         let Some((dest, sources)) = operands.split_last() else { return };
-        let Some(dest) = dest.literal() else { return };
+        if dest.pattern().is_none() {
+            return;
+        }
         for source in sources {
-            let path = source.start().trim_end_matches('/');
-            let base = path.rsplit('/').next().unwrap_or("");
-            if source.literal().is_some() && !matches!(base, "" | "." | "..") {
-                self.path(&Word::text(&format!("{dest}/{base}")), Rights::WRITE, &around.dirs);
+            for base in self.last_parts(source, &around.dirs) {
+                let mut path = (*dest).clone();
+                path.pieces.push(Piece::Text(format!("/{base}")));
+                self.path(&path.joined(), Rights::WRITE, &around.dirs);
             }
         }
+    }
+
+    /// The last parts of the paths that a word stands for.
+    fn last_parts(&mut self, word: &Word, dirs: &Dirs) -> Vec<String> {
+        let last = |path: &str| path.trim_end_matches('/').rsplit('/').next().unwrap_or("").to_owned();
+        let mut parts = match word.literal() {
+            Some(path) => vec![last(path)],
+            None if word.pattern().is_some() => {
+                let found = dirs.0.iter().flatten().filter_map(|dir| self.expand(dir, word));
+                found.flatten().filter_map(|path| path.to_str().map(last)).collect()
+            }
+            None => Vec::new(),
+        };
+        parts.retain(|base| !matches!(base.as_str(), "" | "." | ".."));
+        parts
     }
 }

@@ -33,7 +33,10 @@ pub(super) fn find(judge: &mut Judge<'_>, words: &[Word], around: &Around<'_>) {
         judge.destroys("the files that find deletes");
     }
     let rights = if deletes { Rights::READ_WRITE } else { Rights::READ };
-    starts.iter().for_each(|start| judge.path(start, rights, &around.dirs));
+    for start in &starts {
+        judge.path(start, rights, &around.dirs);
+        judge.reached(start, rights, &around.dirs);
+    }
     find_expression(judge, &starts, expression, around);
 }
 

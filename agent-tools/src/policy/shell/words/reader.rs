@@ -27,6 +27,24 @@ impl<'a> Reader<'a> {
         self.word.push(Piece::Text(text.into()));
     }
 
+    /// What looks like an assignment is read like one: a tilde behind its `=` is the home directory, and one behind a
+    /// colon, too.
+    pub(super) fn assigned(&mut self) {
+        let name = leading_name(self.rest);
+        let behind = &self.rest[name.len()..];
+        let length = name.len() + if behind.starts_with("+=") { 2 } else { 1 };
+        if name.is_empty() || !behind.trim_start_matches('+').starts_with('=') {
+            return;
+        }
+        if behind.contains(":~") {
+            self.found.doubt("a tilde stands within a word");
+        }
+        if self.rest[length..].starts_with('~') {
+            self.put(&self.rest[..length]);
+            self.rest = &self.rest[length..];
+        }
+    }
+
     pub(super) fn tilde(&mut self) {
         let Some(rest) = self.rest.strip_prefix('~') else { return };
         self.rest = rest;

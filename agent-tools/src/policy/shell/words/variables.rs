@@ -70,7 +70,9 @@ impl Variables {
             return value.clone();
         }
         if let Some(at) = name.parse::<usize>().ok().filter(|at| *at > 0) {
-            return self.given().and_then(|words| Some(words.get(at - 1)?.pieces.clone()));
+            // A word that may be several moves those behind it.
+            let firm = |words: &&[Word]| words.iter().take(at - 1).all(|word| word.literal().is_some());
+            return self.given().filter(firm).and_then(|words| Some(words.get(at - 1)?.pieces.clone()));
         }
         let inherited = || place.env.iter().find(|(key, _)| key == OsStr::new(name))?.1.to_str().map(str::to_owned);
         let text = match name {
