@@ -3,6 +3,7 @@
 
 mod eval;
 mod reference;
+mod soak;
 mod tidy;
 
 use std::path::Path;
@@ -11,7 +12,8 @@ use std::process::ExitCode;
 const USAGE: &str = "Usage: cargo xtask CHORE
 
   tidy       Check imports between crates, words that belong to one place, licences, test modules
-  reference  Write the tables of README.md: tools, commands, options, settings, providers
+  reference  Write the tables of README.md and of the page about permissions: tools, settings, programs, …
+  soak       Record what 10,000 random commands do, and compare [--count N] [--seed N]
   eval       Let the embedded model do twelve small tasks [--agent PATH] [--only N]";
 
 fn main() -> ExitCode {
@@ -23,7 +25,8 @@ fn main() -> ExitCode {
     }
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["tidy"] => report(tidy::run(&root())),
-        ["reference"] => written(reference::run(&root().join("README.md"))),
+        ["reference"] => written(reference::run(&root())),
+        ["soak", ref options @ ..] => soaked(soak::run(options)),
         _ => {
             eprintln!("{USAGE}");
             ExitCode::from(2)
@@ -48,10 +51,21 @@ fn evaluated(outcome: Result<bool, Box<dyn std::error::Error>>) -> ExitCode {
     }
 }
 
+fn soaked(outcome: Result<bool, String>) -> ExitCode {
+    match outcome {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(e) => {
+            eprintln!("soak: {e}");
+            ExitCode::from(2)
+        }
+    }
+}
+
 fn written(outcome: Result<bool, Box<dyn std::error::Error>>) -> ExitCode {
     match outcome {
         Ok(changed) => {
-            println!("reference: README.md {}", if changed { "was brought up to date" } else { "is up to date" });
+            println!("reference: the tables {}", if changed { "were brought up to date" } else { "are up to date" });
             ExitCode::SUCCESS
         }
         Err(e) => {

@@ -1,8 +1,8 @@
 //! The parts of README.md that the code knows best: tables of tools, commands, options, settings and providers, and the
-//! example of embedding.
+//! example of embedding; and the table of programs on the page about permissions.
 //!
-//! Each stands between `<!-- begin: NAME -->` and `<!-- end: NAME -->`. `cargo xtask reference` writes them; a test says
-//! when they are stale.
+//! Each stands between `<!-- begin: NAME -->` and `<!-- end: NAME -->`, the programs between `<!-- programs:begin -->` and
+//! `<!-- programs:end -->`. `cargo xtask reference` writes them; a test says when they are stale.
 
 use std::error::Error;
 use std::fs;
@@ -13,6 +13,7 @@ use agent_core::provider::models;
 use agent_core::settings::{Key, Kind, Project, keys};
 use agent_skills::Catalogue;
 use agent_tools::Declaration;
+use agent_tools::policy::shell::programs_table;
 use agent_tools::toolset::{Parts, Toolset, tools};
 use clap::{Arg, Command};
 use serde_json::Value;
@@ -21,18 +22,33 @@ const EMBED: &str = include_str!("../../agent-tools/examples/embed.rs");
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
-/// Writes the tables into the file, and says whether that changed it.
+/// The page about permissions, where there is one.
+const PERMISSIONS: &str = "agent-tools/docs/permissions.md";
+
+/// Writes the tables into their files, and says whether that changed any.
 ///
 /// # Errors
-/// The file cannot be read or written, or lacks the place of a table.
-pub fn run(readme: &Path) -> Outcome<bool> {
-    let before = fs::read_to_string(readme).map_err(|e| format!("{} cannot be read: {e}", readme.display()))?;
-    let after = updated(&before)?;
+/// A file cannot be read or written, or lacks the place of a table.
+pub fn run(root: &Path) -> Outcome<bool> {
+    let readme = rewrite(&root.join("README.md"), updated)?;
+    let permissions = root.join(PERMISSIONS);
+    Ok((permissions.exists() && rewrite(&permissions, with_programs)?) || readme)
+}
+
+fn rewrite(path: &Path, updated: impl Fn(&str) -> Outcome<String>) -> Outcome<bool> {
+    let before = fs::read_to_string(path).map_err(|e| format!("{} cannot be read: {e}", path.display()))?;
+    let after = updated(&before).map_err(|e| format!("{}: {e}", path.display()))?;
     let changed = before != after;
     if changed {
-        fs::write(readme, after).map_err(|e| format!("{} cannot be written: {e}", readme.display()))?;
+        fs::write(path, after).map_err(|e| format!("{} cannot be written: {e}", path.display()))?;
     }
     Ok(changed)
+}
+
+/// The page about permissions with the table of programs as it ought to be.
+fn with_programs(text: &str) -> Outcome<String> {
+    let table = programs_table();
+    Ok(between(text, "<!-- programs:begin -->", "<!-- programs:end -->", &format!("\n{table}\n"), "programs")?)
 }
 
 /// The text with all tables as they ought to be.
@@ -52,10 +68,14 @@ fn updated(text: &str) -> Outcome<String> {
 
 /// Puts a table between its markers.
 fn put(text: &str, name: &str, table: &str) -> Result<String, String> {
-    let (begin, end) = (format!("<!-- begin: {name} -->\n"), format!("<!-- end: {name} -->"));
+    between(text, &format!("<!-- begin: {name} -->"), &format!("<!-- end: {name} -->"), table, name)
+}
+
+fn between(text: &str, begin: &str, end: &str, table: &str, name: &str) -> Result<String, String> {
+    let begin = format!("{begin}\n");
     let lacks = |marker: &str| format!("there is no line `{}` for the table of {name}", marker.trim_end());
     let (before, rest) = text.split_once(&begin).ok_or_else(|| lacks(&begin))?;
-    let (_, after) = rest.split_once(&end).ok_or_else(|| lacks(&end))?;
+    let (_, after) = rest.split_once(end).ok_or_else(|| lacks(end))?;
     Ok(format!("{before}{begin}{table}{end}{after}"))
 }
 
@@ -217,6 +237,25 @@ mod tests {
     fn the_readme_is_up_to_date() {
         let text = fs::read_to_string(crate::root().join("README.md")).unwrap();
         assert!(updated(&text).unwrap() == text, "README.md is stale: run `cargo xtask reference` and read the diff");
+    }
+
+    #[test]
+    fn the_page_about_permissions_is_up_to_date() {
+        let Ok(text) = fs::read_to_string(crate::root().join(PERMISSIONS)) else { return };
+        assert!(
+            with_programs(&text).unwrap() == text,
+            "{PERMISSIONS} is stale: run `cargo xtask reference` and read the diff"
+        );
+    }
+
+    #[test]
+    fn programs_stand_between_their_markers() {
+        let text = with_programs("a\n<!-- programs:begin -->\nold\n<!-- programs:end -->\nb\n").unwrap();
+        assert!(
+            text.starts_with("a\n<!-- programs:begin -->\n\n| Programs |")
+                && text.ends_with("|\n\n<!-- programs:end -->\nb\n")
+        );
+        assert!(!text.contains("old") && text.contains("`git push`"));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The gate, the zones, and what shell commands need.
 
 use std::collections::HashMap;
+use std::process::Stdio;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -13,6 +14,8 @@ use agent_tools::{
     ToolError, ToolOutput, Tools, dispatch,
 };
 use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
 
 const CWD: &str = "/home/u/ws";
 const STORE: &str = "/home/agent/.bash-agent/projects/session";
@@ -141,7 +144,7 @@ fn each_right_has_its_finding() {
     let findings: Vec<(&str, Option<Zone>, u8)> =
         needs.findings.iter().map(|f| (f.what.as_str(), f.zone, f.rights.digit())).collect();
     assert_eq!(findings, [(">out.txt", Some(Zone::Workspace), 2), ("/etc/hosts", Some(Zone::System), 4)]);
-    assert_eq!(needs.grants[0].subject, "the command `cat /etc/hosts > out.txt`");
+    assert_eq!(needs.grants[0].subject, "the command `cat` with `>`");
     assert_eq!(needs.grants[0].mode, mode("4002"));
     assert!(judge("cat $X", &place()).grants.is_empty());
 }
@@ -628,6 +631,41 @@ fn only_reading_while_a_plan_is_open() {
     }
 }
 
+/// What the parser says is compared with what bash says (`bash -n` runs nothing). A text that bash reads and we do not is
+/// asked about; one that we read otherwise would be a way around the judgement.
+#[test]
+fn texts_are_valid_where_bash_says_so() {
+    const TEXTS: usize = 5_000;
+    const THREADS: usize = 2;
+    let mut runner =
+        TestRunner::new_with_rng(ProptestConfig::default(), TestRng::deterministic_rng(RngAlgorithm::ChaCha));
+    let texts: Vec<String> = (0..TEXTS).map(|_| mutated().new_tree(&mut runner).unwrap().current()).collect();
+    let count = |texts: &[String]| {
+        let (mut only_bash, mut only_we) = (0, 0);
+        for text in texts.iter().filter(|text| !text.contains('\0')) {
+            let why = judge(text, &place()).unsure.unwrap_or_default();
+            let ours = !why.starts_with("it is no valid shell command");
+            let bash = bash_reads(text);
+            only_bash += usize::from(bash && !ours);
+            only_we += usize::from(ours && !bash);
+        }
+        (only_bash, only_we)
+    };
+    let counts: Vec<(usize, usize)> = std::thread::scope(|scope| {
+        let parts: Vec<_> = texts.chunks(TEXTS / THREADS).map(|part| scope.spawn(move || count(part))).collect();
+        parts.into_iter().map(|part| part.join().unwrap()).collect()
+    });
+    let (only_bash, only_we) = counts.iter().fold((0, 0), |all, one| (all.0 + one.0, all.1 + one.1));
+    println!("of {TEXTS} texts bash alone reads {only_bash}, we alone {only_we}");
+    assert!(only_bash + only_we < TEXTS / 10, "bash alone reads {only_bash}, we alone {only_we}");
+}
+
+fn bash_reads(text: &str) -> bool {
+    let mut bash = std::process::Command::new("bash");
+    bash.args(["-n", "-c", text]).env_clear().stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    bash.status().unwrap().success()
+}
+
 /// Pieces of shell that mutations are made of.
 const PIECES: [&str; 44] = [
     "cat",
@@ -751,4 +789,68 @@ fn daily_work_is_judged() {
     println!("{unsure} of {} ordinary commands are unsure", rows.len());
     assert!(wrong.is_empty(), "{} unsure of {}\n{}", unsure, rows.len(), wrong.join("\n"));
     assert!(unsure * 20 < rows.len(), "{unsure} of {} are unsure", rows.len());
+}
+
+/// A grant is for a program and its subcommand, part by part, with the operators that were shown.
+#[test]
+fn grants_are_for_programs_and_subcommands() {
+    for (command, grants) in [
+        ("git status --short", "the command `git status` 0004"),
+        ("git log | head -3", "the command `git log` 0004, the command `head` 0004"),
+        ("cat ~/a && cat b", "the command `cat` 0400, the command `cat` 0004"),
+        ("cat ~/*.txt", "the command `cat` 0400"),
+        ("echo x > ../k", "the command `echo` with `>` 0200"),
+        ("go mod tidy", "the command `go mod tidy` 0043"),
+        ("npm run build -- --x", "the command `npm run build` 0001"),
+        ("cargo test -p a", "the command `cargo test` 0001"),
+        ("git -C ../x status", "the command `git -C ../x status` 0401"),
+        ("git -c core.pager=x log", "the command `git -c core.pager=x log` 0001"),
+        ("python3 -c 'print(1)'", "the command `python3 -c 'print(1)'` 0001"),
+        ("python3 x.py a", "the command `python3 x.py a` 0001"),
+        ("./run.sh --fast", "the command `./run.sh` 0005"),
+        ("bash -c 'git fetch'", "the command `git fetch` 0042, the command `bash -c 'git fetch'` 0043"),
+        ("timeout 5 curl https://h.example", "the command `timeout 5 curl https://h.example` 0040"),
+        ("echo $(cat ~/a)", "the command `cat` 0400, the command `echo` 0004"),
+        ("sudo ls", "the command `sudo ls` 1004"),
+        ("docker ps", "the command `docker ps` 1010"),
+        ("NODE_ENV=test npm test", "the command `npm test` with `NODE_ENV=` 0003"),
+        ("rm -rf build", ""),
+        ("git push -f", ""),
+        ("cat $X", ""),
+        ("cat a; cat $X", ""),
+    ] {
+        let granted: Vec<String> =
+            judge(command, &place()).grants.iter().map(|g| format!("{} {}", g.subject, g.mode)).collect();
+        assert_eq!(granted.join(", "), grants, "{command}");
+    }
+}
+
+/// Whether all that a command asks for was granted by what was said yes to before.
+#[test]
+fn a_command_is_covered_when_each_of_its_parts_is() {
+    let granted = ["git status", "git fetch", "cat ~/a", "cargo test > out.txt", "curl https://h.example | head"];
+    let granted: Vec<_> = granted.iter().flat_map(|command| judge(command, &place()).grants).collect();
+    for (command, covered) in [
+        ("git status -sb", true),
+        ("git status && git fetch origin", true),
+        ("git status | cat ~/b", true),
+        ("(cat ~/b; cat ~/c)", true),
+        ("cargo test -p x > other.txt", true),
+        ("cargo test", false),
+        ("curl https://other.example | head -3", true),
+        ("curl -d x https://h.example", false),
+        ("curl https://h.example | sh", false),
+        ("git status; git push", false),
+        ("git status > x", false),
+        ("git -C ../x status", false),
+        ("cat /etc/hosts", false),
+        ("cat .env", false),
+        ("echo $(git push)", false),
+        ("git fetch && rm -rf x", false),
+        ("cat $X", false),
+    ] {
+        let wanted = judge(command, &place()).grants;
+        let covers = !wanted.is_empty() && wanted.iter().all(|w| granted.iter().any(|g| g.covers(w)));
+        assert_eq!(covers, covered, "{command}: {wanted:?}");
+    }
 }

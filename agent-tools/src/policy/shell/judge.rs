@@ -1,5 +1,6 @@
 //! Judges the commands of a plan by the table of programs.
 
+mod grants;
 mod operands;
 mod paths;
 
@@ -12,10 +13,10 @@ use super::plan::{self, Command, Dirs, Plan};
 use super::programs::{self, Kind, Program};
 use super::special;
 use super::words::Word;
-use crate::call::Needs;
+use crate::call::{GrantKey, Needs};
 use crate::place::Place;
 use crate::policy::zone::Ground;
-use crate::policy::{Rights, Zone};
+use crate::policy::{Mode, Rights, Zone};
 
 /// Gathers what commands need.
 pub(super) struct Judge<'a> {
@@ -31,6 +32,10 @@ pub(super) struct Judge<'a> {
     located: usize,
     /// Something ran again and again, or may still run.
     beside: bool,
+    /// What "for this session" would cover, part by part.
+    pub(super) grants: Vec<GrantKey>,
+    /// What was needed for words, before the command that they belong to.
+    loose: Mode,
     /// What was found, so that no path is told of twice.
     seen: HashSet<(String, Option<Zone>, Rights)>,
 }
@@ -120,6 +125,8 @@ impl<'a> Judge<'a> {
             links: Vec::new(),
             located: 0,
             beside: false,
+            grants: Vec::new(),
+            loose: Mode::NONE,
             seen: HashSet::new(),
         }
     }
@@ -166,6 +173,7 @@ impl<'a> Judge<'a> {
             let located = self.located;
             self.command(&Around { command, dirs: command.dirs.clone(), fed, beside_paths, wrappers: 0 });
             looking.push(self.located > located);
+            self.granted(command);
             networked.push(fed == Fed::Network || self.needs.mode.network.covers(Rights::READ));
             self.needs.mode = before.union(self.needs.mode);
         }

@@ -95,30 +95,52 @@ pub(super) struct Effects {
     pub(super) destroys: Option<&'static str>,
 }
 
+/// Some programs that one line of the table is about.
+#[derive(Debug, Clone)]
+pub(super) struct Row {
+    /// Names, or names with subcommands.
+    pub(super) names: Vec<String>,
+    pub(super) program: Program,
+    /// Options as they stand in the table, each line by itself.
+    pub(super) options: Vec<(Vec<&'static str>, Choice)>,
+}
+
 /// Finds a program, or a subcommand by both names.
 pub(super) fn find(name: &str) -> Option<&'static Program> {
-    static TABLE: LazyLock<HashMap<String, Program>> = LazyLock::new(|| read(include_str!("programs.txt")));
+    static TABLE: LazyLock<HashMap<String, Program>> = LazyLock::new(|| {
+        rows().into_iter().flat_map(|row| row.names.into_iter().map(move |n| (n, row.program.clone()))).collect()
+    });
     TABLE.get(name)
 }
 
-fn read(text: &'static str) -> HashMap<String, Program> {
-    let mut table = HashMap::new();
-    let mut names: Vec<String> = Vec::new();
-    let mut program = Program::default();
+/// The rows of the table, in its order.
+pub(super) fn rows() -> Vec<Row> {
+    read(include_str!("programs.txt"))
+}
+
+fn read(text: &'static str) -> Vec<Row> {
+    let mut rows: Vec<Row> = Vec::new();
+    // Names that stand for subcommands below them.
+    let mut above: HashMap<String, bool> = HashMap::new();
     let lines = text.lines().filter(|line| !line.trim().is_empty() && !line.starts_with('#'));
     for line in lines {
-        if line.starts_with(' ') {
-            read_option(line, &mut program);
-            continue;
+        match rows.last_mut() {
+            Some(row) if line.starts_with(' ') => {
+                let (names, choice) = read_option(line);
+                row.program.options.extend(names.iter().map(|name| (*name, choice.clone())));
+                row.options.push((names, choice));
+            }
+            _ => {
+                let (heads, rest) = split_head(line);
+                let mut program = Program::default();
+                read_program(rest, &mut program);
+                let names = full_names(heads, &above);
+                above.extend(names.iter().map(|name| (name.clone(), program.subs)));
+                rows.push(Row { names, program, options: Vec::new() });
+            }
         }
-        table.extend(names.drain(..).map(|name| (name, program.clone())));
-        let (heads, rest) = split_head(line);
-        names = full_names(heads, &table);
-        program = Program::default();
-        read_program(rest, &mut program);
     }
-    table.extend(names.drain(..).map(|name| (name, program.clone())));
-    table
+    rows
 }
 
 /// The names end at the last `: ` or at the colon that ends the line.
@@ -128,13 +150,13 @@ fn split_head(line: &'static str) -> (&'static str, &'static str) {
 }
 
 /// `git log show` names two subcommands; `ls dir` two programs.
-fn full_names(heads: &str, table: &HashMap<String, Program>) -> Vec<String> {
+fn full_names(heads: &str, above: &HashMap<String, bool>) -> Vec<String> {
     let parts: Vec<&str> = heads.split_whitespace().collect();
     let mut at = 0;
     let mut prefix = String::new();
     while at + 1 < parts.len() {
         let name = format!("{prefix}{}", parts[at]);
-        let known = table.get(&name).is_some_and(|p| p.subs) || (at == 1 && table.contains_key(&name));
+        let known = above.get(&name).is_some_and(|subs| *subs) || (at == 1 && above.contains_key(&name));
         if !known {
             break;
         }
@@ -168,7 +190,7 @@ fn read_program(line: &'static str, program: &mut Program) {
     }
 }
 
-fn read_option(line: &'static str, program: &mut Program) {
+fn read_option(line: &'static str) -> (Vec<&'static str>, Choice) {
     let (words, destroys) = split_destroys(line);
     let mut names = Vec::new();
     let mut choice = Choice::default();
@@ -187,7 +209,7 @@ fn read_option(line: &'static str, program: &mut Program) {
             read_effect(word, &mut choice.effects);
         }
     }
-    program.options.extend(names.into_iter().map(|name| (name, choice.clone())));
+    (names, choice)
 }
 
 fn split_destroys(line: &'static str) -> (&'static str, Option<&'static str>) {

@@ -127,7 +127,23 @@ impl Grammar {
     /// A whole command.
     pub fn command(&mut self) -> String {
         self.deep = 0;
-        self.list()
+        let text = self.list();
+        if self.dice.one_in(4) { self.broken(&text) } else { text }
+    }
+
+    /// The same text with something put in or taken out: most is still a command, and another one than it seems.
+    fn broken(&mut self, text: &str) -> String {
+        const PIECES: [&str; 26] = [
+            "'", "\"", "\\", "$(", ")", "`", "${x:-", "}", " ", "\n", ";", "&&", "|", "&", "<", ">", "<<E\n", "#",
+            "$'", "((", "))", "{", "$x", "*", "~", "=",
+        ];
+        let mut chars: Vec<char> = text.chars().collect();
+        for _ in 0..=self.dice.below(2) {
+            let at = self.dice.below(chars.len() + 1);
+            let end = (at + self.dice.below(3)).min(chars.len());
+            chars.splice(at..end, self.dice.pick(&PIECES).chars());
+        }
+        chars.into_iter().collect()
     }
 
     fn list(&mut self) -> String {
