@@ -150,13 +150,13 @@ impl<'a> Turn<'a> {
     }
 
     async fn run(&mut self) -> Result<Ending, TurnError> {
-        let ended = self.to_the_end().await;
+        let ended = self.all_steps().await;
         self.children.cancel();
         self.session.settle().await;
         ended
     }
 
-    async fn to_the_end(&mut self) -> Result<Ending, TurnError> {
+    async fn all_steps(&mut self) -> Result<Ending, TurnError> {
         loop {
             if let Step::Ended(ending) = self.step().await? {
                 return Ok(ending);

@@ -1,7 +1,7 @@
 //! `--output json`: one object at the end.
 
 use agent_core::session::stop_reason;
-use agent_core::{Ending, Event, Session, Tally, TurnError};
+use agent_core::{Ending, Event, Notice, Session, Tally, TurnError};
 use serde_json::{Value, json};
 
 use super::ending_text;
@@ -21,8 +21,9 @@ impl Summary {
     pub fn event(&mut self, event: &Event) {
         match event {
             Event::Text(text) => self.answer.push_str(text),
-            // Words before a call, or of an answer that is asked for again, are no part of the answer.
-            Event::Called { .. } | Event::Notice(agent_core::Notice::Retry { .. }) => {
+            // Words before a call, before news, or of an answer that is asked for again, are no part of the answer.
+            Event::Called { .. }
+            | Event::Notice(Notice::Retry { .. } | Notice::ChildEnded { .. } | Notice::TaskEnded(_)) => {
                 self.answer.clear();
                 self.notice(event);
             }

@@ -244,6 +244,11 @@ impl<O: Write, E: Write> Screen<O, E> {
                 self.held.clear();
                 self.say(&notice.to_string())
             }
+            // The model goes on from here: what it said before is no part of the answer.
+            Notice::ChildEnded { .. } | Notice::TaskEnded(_) => {
+                self.commentary()?;
+                self.say(&notice.to_string())
+            }
             _ => self.say(&notice.to_string()),
         }
     }

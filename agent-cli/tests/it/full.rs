@@ -181,3 +181,15 @@ fn several_searches_of_one_answer_are_answered_in_their_order() {
     let results: Vec<&str> = messages[messages.len() - 3..].iter().map(|m| m["content"].as_str().unwrap()).collect();
     assert_eq!(results, ["a.rs\nb.rs", "a.rs\n1:fn a() {}", "fn a() {}\n"]);
 }
+
+#[test]
+fn what_was_said_before_a_result_came_is_no_part_of_the_answer() {
+    let start = || calls("Bash", &json!({"command": "sleep 0.2; echo built", "background": true}));
+    let script = || [start(), says("Waiting for it."), says("It is built.")];
+    let out = Test::new(script()).full().args(["go"]).run().code(0);
+    assert_eq!(out.stdout, "It is built.\n");
+    assert!(out.stderr.contains("Waiting for it.") && out.stderr.contains("exit_code=0 built"), "{}", out.stderr);
+    let out = Test::new(script()).full().args(["--output", "json", "go"]).run().code(0);
+    let answer: Value = serde_json::from_str(&out.stdout).unwrap();
+    assert_eq!(answer["answer"], "It is built.");
+}

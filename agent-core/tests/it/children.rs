@@ -369,7 +369,7 @@ async fn background_commands_are_listed_read_and_stopped_and_end_with_the_sessio
         .messages()
         .iter()
         .filter_map(|message| match message {
-            Message::Results(results) => Some(results.iter().map(|r| r.text()).collect::<Vec<_>>()),
+            Message::Results(results) => Some(results.iter().map(agent_core::CallResult::text).collect::<Vec<_>>()),
             Message::User(_) | Message::Assistant(_) => None,
         })
         .flatten()

@@ -62,7 +62,7 @@ pub(super) fn start(
     let begun = Instant::now();
     // A task, because it goes on while the model does other things; it ends with the session's jobs.
     let task = tokio::spawn(async move {
-        let ended = running.to_its_end(&own).await;
+        let ended = running.finish(&own).await;
         let code = ended.exit_code;
         // The news first: whoever sees that it runs no more finds them.
         host.note(Note::ended(ended));
@@ -87,7 +87,7 @@ struct Running {
 }
 
 impl Running {
-    async fn to_its_end(self, cx: &ToolContext) -> TaskEnd {
+    async fn finish(self, cx: &ToolContext) -> TaskEnd {
         let run = Run { limit: self.limit, mark: self.mark, printed: &self.printed };
         let ran = self.order.run(run, &Permit::new(&self.call, self.mode), cx).await;
         // What it left running goes on until the session ends.

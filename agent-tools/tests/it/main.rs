@@ -9,10 +9,10 @@ mod declared;
 mod files;
 mod page;
 mod policy;
+mod recorder;
 mod sandbox;
 mod search;
 mod watchdog;
-mod recorder;
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -57,7 +57,7 @@ impl World {
         place.env = vec![("PATH".into(), path.into()), ("HOME".into(), at.path().join("home").into())];
         place.sandbox = sandbox;
         cx.place = Arc::new(place);
-        let mut parts = Parts::default();
+        let mut parts = Parts::of(Toolset::Lean);
         parts.files = false;
         Self { at, tools: tools(Toolset::Lean, &parts), cx }
     }

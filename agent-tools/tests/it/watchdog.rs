@@ -37,7 +37,7 @@ const COMMANDS: [&str; 10] = [
 fn an_agent() {
     let Ok(marker) = env::var(MARKER) else { return };
     let at = TempDir::new().unwrap();
-    let mut parts = Parts::default();
+    let mut parts = Parts::of(Toolset::Lean);
     (parts.files, parts.timeout) = (false, Duration::from_secs(300));
     let tools = tools(Toolset::Lean, &parts);
     let mut cx = ToolContext::new(at.path(), Open);

@@ -193,7 +193,7 @@ fn find(words: &[Word]) -> Option<Printed> {
     let name = only_name(expression);
     let dir = match starts.as_slice() {
         [start] => start.literal()?,
-        several => several.iter().all(|w| is_plain_relative(w)).then_some("")?,
+        several => several.iter().all(is_plain_relative).then_some("")?,
     };
     Some(names(dir, name, has("-print0"))).filter(|_| !has("-print") || !has("-print0"))
 }
