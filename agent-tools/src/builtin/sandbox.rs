@@ -2,27 +2,27 @@
 //!
 //! Held on Linux, as far as the kernel has it (Landlock, seccomp):
 //! * Writing: only where the mode has the write bit, and in temporary directories, the session's own directory, harmless
-//!   devices, and the caches of build tools where the mode has workspace execute. Making, moving, linking, truncating and
-//!   deleting count as writing.
-//! * The network: without the network's 4 or 2 no socket that leaves the machine can be made, of whatever kind.
-//! * Signals: only to processes of the same session (from Landlock ABI 6).
-//! * Debugging other processes, and calls that change the system itself (mounts, clock, modules, typing into terminals).
+//!   devices, and [`caches`] of build tools where the mode has workspace execute. Making, moving, linking, truncating and
+//!   deleting count as writing. Git may write the repository that the workspace is a part or a working tree of.
+//! * The network: without the network's 4 or 2 no socket that leaves the machine can be made, of whatever kind; nor one of
+//!   this machine's own network.
+//! * Signals: only to processes of the same session (from Landlock ABI 6). Debugging: only of what the command started.
+//! * The system itself: no mounts, clock, modules, devices, typing into terminals. Commands of root give up the privileges
+//!   for that.
 //!
 //! Not held:
 //! * Reading: programs need the system's files. What may be read is the classifier's matter alone.
-//! * Modes, owners and times of files elsewhere (`chmod`, `chown`, `touch` of what exists): Landlock does not know them.
+//! * Modes, owners, times and attributes of files elsewhere (`chmod`, `chown`, `touch`), priorities and limits of other
+//!   processes: Landlock does not know them.
 //! * What lies below a directory that may be written: keys at home under external write, `.git/hooks` in the workspace
 //!   without execute, a workspace below `/tmp`.
-//! * Local sockets: a daemon that does what it is told (docker, systemd, an agent for keys) does it outside.
+//! * Local sockets and shared memory: a daemon that does what it is told (docker, systemd, an agent for keys) does it
+//!   outside.
 //! * Running programs: what is run is held, not whether it is run.
 //!
 //! A mode with system write is held to its network alone, one with system execute not at all: what runs as root needs
 //! privileges that confinement takes away for good. Confined programs gain none (`sudo`, `ping` with a file capability),
-//! and those of root give up what would change the system. Programs of 32 bits do not run on a 64-bit system.
-//!
-//! # Caches
-//!
-//! See [`caches`].
+//! and programs of 32 bits do not run on a 64-bit system.
 
 mod areas;
 pub mod caches;

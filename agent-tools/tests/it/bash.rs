@@ -8,19 +8,21 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use agent_tools::policy::{Gate, Mode, Open, Permissions, Policy};
+use agent_tools::policy::{Gate, Mode, Permissions, Policy};
 use agent_tools::toolset::{Parts, Toolset, tools};
 use agent_tools::{Call, Details, Host, Jobs, Place, Status, ToolContext, ToolOutput, Tools, dispatch};
 use async_trait::async_trait;
 use tempfile::TempDir;
 use tokio::sync::Notify;
 
+use super::sandbox::Fixed;
+
 /// Far more than any call here takes, on a machine however loaded.
 const LONG: Duration = Duration::from_secs(60);
 /// Tells what answers from what waits for its children: they sleep for longer.
 const SOON: Duration = Duration::from_secs(10);
 
-/// A session in a directory of its own.
+/// A session in a directory of its own, confined as is usual.
 struct Session {
     at: TempDir,
     tools: Tools,
@@ -36,7 +38,7 @@ impl Session {
         let at = TempDir::new().unwrap();
         let mut parts = Parts::of(Toolset::Lean);
         (parts.timeout, parts.max_output, parts.files) = (timeout, max_output, false);
-        let mut cx = ToolContext::new(at.path(), Open);
+        let mut cx = ToolContext::new(at.path(), Fixed(Mode::DEFAULT));
         let mut place = Place::new(at.path());
         place.env = vec![("PATH".into(), std::env::var_os("PATH").unwrap()), ("HOME".into(), at.path().into())];
         cx.place = Arc::new(place);

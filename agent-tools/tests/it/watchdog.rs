@@ -8,11 +8,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use std::{env, fs, thread};
 
-use agent_tools::policy::Open;
+use agent_tools::policy::Mode;
 use agent_tools::toolset::{Parts, Toolset, tools};
 use agent_tools::{Call, Place, ToolContext, dispatch};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use tempfile::TempDir;
+
+use super::sandbox::Fixed;
 
 /// Where the test below finds that it is to be an agent, and what its commands are told by.
 const MARKER: &str = "TEST_AGENT_MARKER";
@@ -40,7 +42,7 @@ fn an_agent() {
     let mut parts = Parts::of(Toolset::Lean);
     (parts.files, parts.timeout) = (false, Duration::from_secs(300));
     let tools = tools(Toolset::Lean, &parts);
-    let mut cx = ToolContext::new(at.path(), Open);
+    let mut cx = ToolContext::new(at.path(), Fixed(Mode::DEFAULT));
     let mut place = Place::new(at.path());
     place.env = vec![("PATH".into(), env::var_os("PATH").unwrap())];
     cx.place = Arc::new(place);
