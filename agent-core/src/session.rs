@@ -233,7 +233,8 @@ impl Session {
     /// A session for a sub-agent, with this conversation where it is a fork: all but the answer whose calls are open.
     pub(crate) fn child(&self, fork: bool) -> Result<Self, TurnError> {
         let (mut journal, store) = self.journal.child();
-        let place = Place { store, ..Place::clone(&self.place) };
+        let mut place = Place::clone(&self.place);
+        place.store = store;
         let messages = if fork { &self.messages[..self.messages.len().saturating_sub(1)] } else { &[] };
         if fork {
             journal.copy(messages)?;

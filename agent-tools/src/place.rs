@@ -2,9 +2,11 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 /// Where a session is: everything that a program would otherwise ask the process for.
 #[derive(Debug, Clone, Default)]
+#[non_exhaustive]
 pub struct Place {
     /// The working directory, absolute. Relative paths of the model start here.
     pub cwd: PathBuf,
@@ -20,6 +22,9 @@ pub struct Place {
     pub env: Vec<(OsString, OsString)>,
     /// How commands are confined.
     pub sandbox: Sandbox,
+    /// The workspace's directories with their links followed, as they were at the first question: a command must not
+    /// move the workspace by laying a link in its place.
+    pub(crate) settled: OnceLock<Vec<PathBuf>>,
 }
 
 impl Place {

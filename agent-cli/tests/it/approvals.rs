@@ -45,7 +45,7 @@ fn s_covers_the_next_equal_command() {
     let test = Test::new([bash("touch f"), bash("touch f"), bash("mkdir d"), says("Done.")]);
     let mut terminal = asked(&test);
     let question = terminal.sees(QUESTION);
-    assert!(question.contains("`touch f` for this session"), "it says what it covers: {question}");
+    assert!(question.contains("`touch` for this session"), "it says what it covers: {question}");
     terminal.types("s");
     terminal.sees("bash: touch f");
     let question = terminal.sees(QUESTION);

@@ -94,17 +94,18 @@ impl<'a> Ground<'a> {
     pub(crate) fn new(place: &'a Place) -> Self {
         let follow = |path: &Path| resolve(path).unwrap_or_else(|| path.to_path_buf());
         let home = place.home.as_deref().map(follow);
-        let mut workspace: Vec<PathBuf> = place
-            .roots
-            .iter()
-            .map(|root| follow(root))
-            .filter(|root| Some(root) != home.as_ref() && !is_system(root))
-            .collect();
         let followed = resolve(&place.cwd);
-        let cwd = followed.clone().unwrap_or_else(|| place.cwd.clone());
-        if cwd.is_absolute() && !is_system(&cwd) {
-            workspace.push(cwd);
-        }
+        let settled = || {
+            let roots = place.roots.iter().map(|root| follow(root));
+            let mut workspace: Vec<PathBuf> =
+                roots.filter(|root| Some(root) != home.as_ref() && !is_system(root)).collect();
+            let cwd = followed.clone().unwrap_or_else(|| place.cwd.clone());
+            if cwd.is_absolute() && !is_system(&cwd) {
+                workspace.push(cwd);
+            }
+            workspace
+        };
+        let workspace = place.settled.get_or_init(settled).clone();
         Self {
             place,
             home,

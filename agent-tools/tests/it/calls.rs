@@ -102,11 +102,10 @@ impl<'t> Case<'t> {
             parts.max_output = head["limit ".len()..].parse().unwrap();
         }
         let mut cx = ToolContext::new(dir, Gate::new(Mode::ALL, Permissions::Auto));
-        cx.place = Arc::new(Place {
-            store: Some(dir.join("session")),
-            env: vec![("PATH".into(), std::env::var_os("PATH").unwrap())],
-            ..Place::new(dir)
-        });
+        let mut place = Place::new(dir);
+        place.store = Some(dir.join("session"));
+        place.env = vec![("PATH".into(), std::env::var_os("PATH").unwrap())];
+        cx.place = Arc::new(place);
         (tools(toolset, &parts), cx)
     }
 

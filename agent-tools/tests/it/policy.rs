@@ -854,3 +854,17 @@ fn a_command_is_covered_when_each_of_its_parts_is() {
         assert_eq!(covers, covered, "{command}: {wanted:?}");
     }
 }
+
+/// The workspace is what it was when the session began: a link that is laid in its place does not move it.
+#[test]
+fn a_workspace_that_was_replaced_by_a_link_is_not_where_the_link_leads() {
+    let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let (ws, other) = (dir.path().join("ws"), dir.path().join("other"));
+    std::fs::create_dir(&ws).unwrap();
+    std::fs::create_dir(&other).unwrap();
+    let place = Place::new(&ws);
+    assert_eq!(locate("f", &place).zone, Some(Zone::Workspace));
+    std::fs::rename(&ws, dir.path().join("moved")).unwrap();
+    std::os::unix::fs::symlink(&other, &ws).unwrap();
+    assert_eq!(locate("f", &place).zone, Some(Zone::External));
+}

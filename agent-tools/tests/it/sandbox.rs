@@ -130,6 +130,7 @@ const STOPPED: &[(&str, &str)] = &[
     ("2607", "python3 -c 'import socket; socket.socket(socket.AF_INET, socket.SOCK_STREAM)'"),
     ("0467", "kill -0 $PPID"),
     ("0467", "kill -0 VICTIM"),
+    ("0467", "python3 -c 'import resource; resource.prlimit(VICTIM, resource.RLIMIT_CORE, (0, 0))'"),
     ("0467", "mkdir -p ~/.cargo/bin && echo x > ~/.cargo/bin/evil"),
     ("0467", "mkdir -p ~/.cargo && echo x > ~/.cargo/config.toml"),
     ("0467", "mkdir -p ~/.cache && echo x > ~/.cache/shell-start-up"),

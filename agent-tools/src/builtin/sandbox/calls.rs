@@ -102,6 +102,10 @@ fn program(system: bool, network: bool) -> Result<BpfProgram, seccompiler::Backe
         }
         let typing = TYPING.iter().map(|request| rule(&[(1, SeccompCmpOp::Eq, *request)])).collect::<Result<_, _>>()?;
         refuse(&mut refused, libc::SYS_ioctl, typing);
+        // The limits of other processes: one of a second's time is a way to end them.
+        let sets = SeccompCondition::new(2, SeccompCmpArgLen::Qword, SeccompCmpOp::Ne, 0)?;
+        let others = SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, 0)?;
+        refuse(&mut refused, libc::SYS_prlimit64, vec![SeccompRule::new(vec![others, sets])?]);
     }
     if !network {
         let elsewhere: Vec<_> = LOCAL.iter().map(|family| (0, SeccompCmpOp::Ne, *family as u64)).collect();
