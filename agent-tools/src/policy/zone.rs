@@ -100,7 +100,7 @@ impl<'a> Ground<'a> {
             let mut workspace: Vec<PathBuf> =
                 roots.filter(|root| Some(root) != home.as_ref() && !is_system(root)).collect();
             let cwd = followed.clone().unwrap_or_else(|| place.cwd.clone());
-            if cwd.is_absolute() && !is_system(&cwd) {
+            if cwd.is_absolute() && (!is_system(&cwd) || keeps_work(&cwd)) {
                 workspace.push(cwd);
             }
             workspace
@@ -288,6 +288,22 @@ fn is_system(path: &Path) -> bool {
     name.starts_with("lib") || SYSTEM.iter().any(|dir| dir[1..].eq_ignore_ascii_case(&name))
 }
 
+/// Directories below system paths that people and containers keep work in: whoever starts an agent in one of them works
+/// there. Anything else of the system's stays the system's, also where an agent was started in it.
+fn keeps_work(dir: &Path) -> bool {
+    const PLACES: [(&str, usize); 8] = [
+        ("/usr/src", 1),
+        ("/usr/local/src", 1),
+        ("/var/www", 0),
+        ("/var/lib", 2),
+        ("/var/tmp", 1),
+        ("/var/folders", 1),
+        ("/run/user", 2),
+        ("/dev/shm", 1),
+    ];
+    PLACES.iter().any(|(place, below)| dir.strip_prefix(place).is_ok_and(|rest| rest.components().count() >= *below))
+}
+
 fn is_below(path: &Path, dir: &Path) -> bool {
     path.starts_with(dir)
 }
@@ -336,7 +352,10 @@ fn is_named_for_a_secret(name: &str) -> bool {
 
 /// Files that a shell, git, an editor or this agent runs later without being asked.
 pub(crate) fn runs_later(resolved: &Path) -> bool {
-    const START: [&str; 28] = [
+    const START: [&str; 31] = [
+        ".mcp.json",
+        ".claude",
+        ".devcontainer",
         ".git",
         ".yarnrc",
         ".yarnrc.yml",
@@ -371,7 +390,15 @@ pub(crate) fn runs_later(resolved: &Path) -> bool {
     let last = names.last().map_or("", String::as_str);
     let in_cargo = names.iter().rev().nth(1).is_some_and(|dir| dir == ".cargo");
     let cargo = last == ".cargo" || (in_cargo && matches!(last, "config" | "config.toml"));
-    if START.contains(&last) || cargo || names.windows(2).any(|w| w[0] == ".husky") {
+    let editor = names.windows(2).any(|w| {
+        matches!(
+            (w[0].as_str(), w[1].as_str()),
+            (".vscode", "tasks.json" | "settings.json" | "launch.json")
+                | (".claude", "settings.json" | "settings.local.json" | "hooks")
+                | (".devcontainer", "devcontainer.json")
+        )
+    });
+    if START.contains(&last) || cargo || editor || names.windows(2).any(|w| w[0] == ".husky") {
         return true;
     }
     let Some(git) = names.iter().position(|name| name == ".git") else { return false };

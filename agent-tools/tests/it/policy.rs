@@ -389,6 +389,19 @@ fn a_workspace_is_where_the_person_started_and_what_was_added() {
         ("/tmp/ws", "/x", "sub/../a", Some(Zone::Workspace)),
         ("/tmp/ws", "/x", "../a", Some(Zone::System)),
         ("/", "/x", "opt/a", Some(Zone::External)),
+        ("/", "/x", "etc/a", Some(Zone::System)),
+        ("/usr/src/app", "/x", "a", Some(Zone::Workspace)),
+        ("/usr/src/app", "/x", ".env", Some(Zone::System)),
+        ("/usr/src/app", "/x", "../a", Some(Zone::System)),
+        ("/usr/src/app", "/x", "/usr/bin/a", Some(Zone::System)),
+        ("/var/www/html", "/x", "a", Some(Zone::Workspace)),
+        ("/var/lib/ci/jobs", "/x", "a", Some(Zone::Workspace)),
+        ("/var/lib/ci", "/x", "a", Some(Zone::System)),
+        ("/usr", "/x", "a", Some(Zone::System)),
+        ("/usr/src", "/x", "a", Some(Zone::System)),
+        ("/etc", "/x", "a", Some(Zone::System)),
+        ("/etc/ssh", "/x", "a", Some(Zone::System)),
+        ("/home/u/ws", "/usr/src/lib", "/usr/src/lib/a", Some(Zone::System)),
     ] {
         assert_eq!(locate(path, &with(cwd, root)).zone, zone, "{path} in {cwd} with {root}");
     }

@@ -28,6 +28,8 @@ pub(super) struct Judge<'a> {
     steps: usize,
     /// Below these links may have come about: where a path leads is not what it was when this was judged.
     pub(super) links: Vec<PathBuf>,
+    /// A name may have come about that a shell takes apart, or that looks like an option.
+    odd_names: bool,
     /// How often a path was looked at.
     located: usize,
     /// Something ran again and again, or may still run.
@@ -109,7 +111,7 @@ impl Reach {
             visible: program.effects.visible && !any(|e| e.hidden),
             follows: any(|e| e.follows),
             keys: if program.keeps_names { Rights::READ_WRITE } else { Rights::READ },
-            mentioned: if writes { Rights::READ_WRITE } else { Rights::READ },
+            mentioned: if writes { Rights::READ_WRITE.union(program.effects.here) } else { Rights::READ },
         }
     }
 }
@@ -123,6 +125,7 @@ impl<'a> Judge<'a> {
             entries: 0,
             steps: 0,
             links: Vec::new(),
+            odd_names: false,
             located: 0,
             beside: false,
             grants: Vec::new(),

@@ -299,7 +299,7 @@ impl Planner<'_> {
             }
             Node::Case { words, bodies, redirects } => {
                 self.redirected(redirects, shell);
-                self.words(words, shell);
+                self.texts(words, shell);
                 self.branches(bodies, shell);
             }
             Node::Test { terms, redirects } => {
@@ -595,18 +595,25 @@ impl Planner<'_> {
         Some((base.to_owned(), Word::unknown(raw)))
     }
 
+    /// The words of a command. What are patterns is looked up where it runs.
     fn words(&mut self, raw: &[String], shell: &Shell) -> Vec<Word> {
+        let words = self.texts(raw, shell);
+        let is_pattern = |word: &&Word| word.pieces.iter().any(|piece| matches!(piece, Piece::Glob(_)));
+        let patterns: Vec<Word> = words.iter().filter(is_pattern).cloned().collect();
+        if !patterns.is_empty() {
+            self.push(Command { patterns, dirs: shell.dirs.clone(), ..Command::default() });
+        }
+        words
+    }
+
+    /// Words that are read, but no names of files.
+    fn texts(&mut self, raw: &[String], shell: &Shell) -> Vec<Word> {
         if !self.spend(raw.iter().map(|raw| raw.len() / 16).sum()) {
             return Vec::new();
         }
         let mut found = Found::default();
         let words: Vec<Word> = raw.iter().flat_map(|raw| words::read(raw, &self.scope(shell), &mut found)).collect();
         self.take(found, shell);
-        let is_pattern = |word: &&Word| word.pieces.iter().any(|piece| matches!(piece, Piece::Glob(_)));
-        let patterns: Vec<Word> = words.iter().filter(is_pattern).cloned().collect();
-        if !patterns.is_empty() {
-            self.push(Command { patterns, dirs: shell.dirs.clone(), ..Command::default() });
-        }
         words
     }
 

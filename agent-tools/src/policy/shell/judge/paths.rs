@@ -185,7 +185,7 @@ impl Judge<'_> {
         let plain = |path: &Path| match path.symlink_metadata() {
             Ok(metadata) if metadata.is_dir() => {
                 let looked = self.ground.look_below(path, Walk { whole: true, ..Walk::default() }, MOST);
-                looked.is_ok_and(|looked| !looked.links)
+                looked.is_ok_and(|looked| !looked.links && !looked.odd)
             }
             Ok(metadata) => metadata.is_file(),
             Err(_) => false,
@@ -215,6 +215,26 @@ impl Judge<'_> {
         self.locate(if base.is_empty() { "." } else { base }, &word.raw, Rights::READ, dirs);
         for dir in dirs.0.iter().flatten() {
             self.led_to(word, Rights::READ, dir);
+        }
+        if word.start().is_empty() {
+            self.dashed(word, dirs);
+        }
+    }
+
+    /// Names that a pattern stands for and that look like options.
+    fn dashed(&mut self, word: &Word, dirs: &Dirs) {
+        let parts = patterns::pattern_parts(word);
+        let Some(first) = parts.first().filter(|(_, literal)| !literal) else { return };
+        let mut found = self.odd_names;
+        for dir in dirs.0.iter().flatten() {
+            let paths = self.expanded(dir, std::slice::from_ref(first)).unwrap_or_default();
+            found |= paths.iter().any(|path| path.file_name().is_some_and(|n| n.as_encoded_bytes().starts_with(b"-")));
+        }
+        if found {
+            self.doubt(format!(
+                "a name that `{}` matches may look like an option: `./{}` says that it is none",
+                word.raw, word.raw
+            ));
         }
     }
 
@@ -278,6 +298,10 @@ impl Judge<'_> {
     /// A list of names that a shell takes apart at blanks: one that has some would be several, and lead anywhere.
     pub(in crate::policy::shell) fn plain_names(&mut self, below: &Below, dirs: &Dirs) {
         let dir = if below.dir.is_empty() { "." } else { &below.dir };
+        if self.odd_names || !self.links.is_empty() {
+            return self
+                .doubt(format!("what names lie below `{dir}` by then is not known: use `-print0` and `xargs -0`"));
+        }
         for start in dirs.0.iter().flatten() {
             let walk = Walk { whole: true, ..Walk::default() };
             let left = ENTRIES.saturating_sub(self.entries);
@@ -337,6 +361,13 @@ impl Judge<'_> {
         if !self.spend(1 + path.components().count() / 4) {
             return;
         }
+        if opens_anew(path, rights) {
+            return self.needs.find(shown, Some(Zone::System), rights);
+        }
+        if rights.covers(Rights::WRITE) {
+            self.odd_names |= path.as_os_str().as_encoded_bytes().iter().any(|b| ODD.contains(b))
+                || path.components().any(|part| part.as_os_str().as_encoded_bytes().starts_with(b"-"));
+        }
         let located = self.ground.locate(path);
         self.located += 1;
         let linked = |root: &PathBuf| path.starts_with(root) && path.components().ne(root.components());
@@ -384,5 +415,19 @@ impl Judge<'_> {
         };
         parts.retain(|base| !matches!(base.as_str(), "" | "." | ".."));
         parts
+    }
+}
+
+/// What a shell, or a reader of lines, takes names apart at.
+const ODD: &[u8] = b" \t\n\r'\"\\*?[";
+
+/// Whether this opens anew what a descriptor holds, in the other direction than it was opened for: what is read may not
+/// be written for that.
+fn opens_anew(path: &Path, rights: Rights) -> bool {
+    let text = path.as_os_str().as_encoded_bytes();
+    match text.strip_prefix(b"/dev/") {
+        Some(b"stdin" | b"fd/0") => rights.covers(Rights::WRITE),
+        Some(b"stdout" | b"stderr" | b"fd/1" | b"fd/2") => rights.covers(Rights::READ),
+        _ => false,
     }
 }

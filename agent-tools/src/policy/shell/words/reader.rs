@@ -73,12 +73,12 @@ impl<'a> Reader<'a> {
                 '$' if self.take("\"") => self.double_quotes(),
                 '$' => self.dollar(false),
                 '`' => self.backticks(),
-                '<' | '>' if self.take("(") => {
+                direction @ ('<' | '>') if self.take("(") => {
                     let before = self.word.pieces.len();
                     self.substitution(true);
                     self.word.pieces.truncate(before);
                     // A pipe of the shell's own: like its input it costs nothing, and its name is not known.
-                    self.put("/dev/stdin");
+                    self.put(if direction == '<' { "/dev/stdin" } else { "/dev/stdout" });
                 }
                 '[' if !self.rest.contains(']') => self.plain(c),
                 '*' | '?' | '[' => self.word.push(Piece::Glob(c.into())),
