@@ -363,6 +363,13 @@ fn long_commands_end_soon() {
         format!("x={}; echo {}", "a".repeat(4_000), "$x".repeat(6_000)),
         format!("cd {}", "a/".repeat(7_500)),
         functions.join("; "),
+        format!("echo {}a{}", "$(cat ".repeat(15), ")".repeat(15)),
+        format!("echo {}a{}", "\"$(cat ".repeat(15), ")\"".repeat(15)),
+        "trap 'ls' EXIT; ".repeat(500) + &"x=1; ".repeat(400),
+        "while :; do x=$y; ".repeat(12) + "ls" + &"; done".repeat(12),
+        "f() { break; }; while :; do f; f; f; f; done; ".repeat(60),
+        "mv a0 a1; ".repeat(1_000),
+        "find . | xargs cat; ".repeat(300),
     ] {
         let start = Instant::now();
         judge(&command, &Place::new(dir.path()));

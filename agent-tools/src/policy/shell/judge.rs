@@ -214,7 +214,15 @@ impl<'a> Judge<'a> {
             None if op.len() > 1 && op.contains(['&']) && op != "&>" && op != "&>>" => {
                 self.doubt(format!("where `{}` leads is not known", shown(&target.raw)));
             }
-            None => self.path(target, rights, dirs),
+            None => {
+                if ["/dev/tcp/", "/dev/udp/"].iter().any(|start| target.start().starts_with(start)) {
+                    self.needs.find(shown(&target.raw), Some(Zone::Network), Rights::READ_WRITE);
+                }
+                if target.pattern().is_some() {
+                    self.looked_up(target, dirs);
+                }
+                self.path(target, rights, dirs);
+            }
             Some(path) if path.starts_with("/dev/tcp/") || path.starts_with("/dev/udp/") => {
                 self.needs.find(shown(path), Some(Zone::Network), Rights::READ_WRITE);
             }
@@ -333,6 +341,9 @@ impl<'a> Judge<'a> {
             self.needs.find("git -C", CODE.0, CODE.1);
         }
         self.operands(program, &taken, listing, &around);
+        if program.beside {
+            taken.operands.iter().for_each(|word| self.beside(word, &around.dirs));
+        }
         if program.keeps_names {
             self.copied_names(&taken.operands, &around);
         }

@@ -246,7 +246,7 @@ impl Planner<'_> {
     }
 
     fn scope<'s>(&'s self, shell: &'s Shell) -> Scope<'s> {
-        Scope { variables: &shell.variables, place: self.place, dirs: &shell.dirs }
+        Scope { variables: &shell.variables, place: self.place, dirs: &shell.dirs, plain: false }
     }
 
     fn text(&mut self, text: &str, shell: &mut Shell) {
@@ -264,6 +264,13 @@ impl Planner<'_> {
     }
 
     fn node(&mut self, node: &Node, shell: &mut Shell) {
+        self.any_node(node, shell);
+        for (_, known) in &mut self.traps {
+            known.merge(shell);
+        }
+    }
+
+    fn any_node(&mut self, node: &Node, shell: &mut Shell) {
         if self.plan.commands.len() > COMMANDS {
             return self.doubt("it has more than 2,000 commands");
         }
@@ -568,9 +575,6 @@ impl Planner<'_> {
         }
         self.effects(&mut command, shell);
         self.push(command);
-        for (_, known) in &mut self.traps {
-            known.merge(shell);
-        }
     }
 
     fn assignment(&mut self, raw: &str, shell: &Shell) -> Option<(String, Word)> {

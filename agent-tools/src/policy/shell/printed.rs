@@ -24,7 +24,7 @@ pub(super) fn by_text(text: &str, scope: &Scope<'_>) -> Option<Printed> {
         "sort",
     ];
     let first = text.split_whitespace().next()?;
-    if !KNOWN.contains(&first) && !text.contains("| wc") {
+    if scope.plain || !KNOWN.contains(&first) && !text.contains("| wc") {
         return None;
     }
     let Ok(Node::List(items)) = parse::parse(text) else { return None };
@@ -61,6 +61,7 @@ pub(super) fn by_simple(simple: &Simple, fed: Option<&Printed>, scope: &Scope<'_
         return None;
     }
     let mut found = Found::default();
+    let scope = &Scope { plain: true, ..*scope };
     let words: Vec<Word> = simple.words.iter().flat_map(|raw| words::read(raw, scope, &mut found)).collect();
     let (head, rest) = words.split_first()?;
     let printed = by_words(head.literal()?, rest, fed.filter(|_| !reading), scope)?;
@@ -90,6 +91,7 @@ fn by_words(name: &str, words: &[Word], fed: Option<&Printed>, scope: &Scope<'_>
             (options.iter().all(plain) && paths.iter().all(|w| is_plain_relative(w))).then(|| names("", None, false))
         }
         "head" | "tail" | "sort" | "uniq" | "shuf" | "tac" | "cat" => filtered(name, words, fed),
+        "xargs" => chosen(words, fed),
         _ => None,
     }
 }
@@ -220,6 +222,19 @@ fn matching_files(program: &str, words: &[Word]) -> Option<Printed> {
         several => several.iter().all(|w| is_plain_relative(w)).then_some("")?,
     };
     (lists && dir != "-").then(|| names(dir, None, whole))
+}
+
+/// `xargs grep -l`: some of the names that it reads.
+fn chosen(words: &[Word], fed: Option<&Printed>) -> Option<Printed> {
+    let Some(Printed::Names(below)) = fed else { return None };
+    let words = all_literal(words)?;
+    let at = words.iter().position(|word| !matches!(*word, "-0" | "-r"))?;
+    let (searches, options) = (matches!(words[at], "grep" | "rg"), &words[at + 1..]);
+    let letters = |o: &str| o.strip_prefix('-').is_some_and(|o| o.chars().all(|c| "lLiEFw".contains(c)));
+    let lists = options.iter().any(|o| letters(o) && o.contains(['l', 'L']));
+    let plain = options.iter().all(|o| letters(o) || !o.starts_with('-'))
+        && options.iter().filter(|o| !letters(o)).count() == 1;
+    (searches && lists && plain).then(|| Printed::Names(Below { whole: false, ..below.clone() }))
 }
 
 /// What passes lines on whole.

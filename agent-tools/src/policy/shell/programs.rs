@@ -26,6 +26,8 @@ pub(super) struct Program {
     pub(super) alone: bool,
     /// It reaches the other side by whatever program an address names.
     pub(super) remote: bool,
+    /// Files are written beside the operands.
+    pub(super) beside: bool,
     /// What is put into a directory keeps its name there.
     pub(super) keeps_names: bool,
 }
@@ -178,6 +180,7 @@ fn read_program(line: &'static str, program: &mut Program) {
             (None, "single") => program.single = true,
             (None, "subs") => program.subs = true,
             (None, "remote") => program.remote = true,
+            (None, "beside") => program.beside = true,
             (None, "names") => program.keeps_names = true,
             (None, word) => match word.split_once('=') {
                 Some((how @ ("judge" | "also"), judge)) => {
@@ -270,7 +273,8 @@ fn kind(name: &str) -> Option<Kind> {
 mod tests {
     use super::*;
 
-    const WORDS: [&str; 16] = [
+    const WORDS: [&str; 17] = [
+        "beside",
         "below",
         ".",
         "any",

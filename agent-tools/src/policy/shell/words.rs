@@ -164,6 +164,8 @@ pub(super) struct Scope<'a> {
     pub(super) place: &'a Place,
     /// The directories that may be current.
     pub(super) dirs: &'a Dirs,
+    /// What substitutions print is not asked for: each would be asked for again by the one around it.
+    pub(super) plain: bool,
 }
 
 impl Scope<'_> {

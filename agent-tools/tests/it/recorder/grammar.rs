@@ -176,7 +176,18 @@ impl Grammar {
         let (body, other) = (self.list(), self.simple());
         let path = self.path();
         let name = self.dice.pick(&["f", "x", "i", "v1"]);
-        match self.dice.below(22) {
+        match self.dice.below(28) {
+            21 => format!("for ((i=0; i<2; i++)); do {body}; done"),
+            22 => format!("{name}={path}; trap 'cat \"${name}\"' EXIT; {name}={}; {body}", self.path()),
+            23 => format!(
+                "f() {{ local {name}={path}; {}; }}; {name}={}; f; {}",
+                self.using(name),
+                self.path(),
+                self.using(name)
+            ),
+            24 => format!("f() {{ \"$@\"; }}; f cat {path}; {other}"),
+            25 => format!("for {name} in $(ls {path}); do {}; done", self.using(name)),
+            26 => format!("{other} && until [ -e {path} ]; do {body}; break; done"),
             0 => format!("({body})"),
             1 => format!("{{ {body}; }}"),
             2 => format!("if {other}; then {body}; fi"),

@@ -1,12 +1,12 @@
 //! Which paths words stand for, and what is done to them.
 
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use super::super::patterns;
 use super::super::plan::Dirs;
 use super::super::words::{Below, Piece, Word};
 use super::{Around, ENTRIES, Judge, Reach, STEPS};
-use crate::policy::zone::{Walk, rights_on};
+use crate::policy::zone::{Located, Walk, rights_on};
 use crate::policy::{Rights, Zone};
 
 impl Judge<'_> {
@@ -163,8 +163,7 @@ impl Judge<'_> {
     pub(in crate::policy::shell) fn may_link(&mut self, moves: bool, operands: &[&Word], around: &Around<'_>) {
         let moved = operands.split_last().map_or(&[][..], |(_, moved)| moved);
         if moves && !moved.is_empty() && self.links.is_empty() && !self.beside {
-            let plain = |word: &&Word| self.is_without_links(word, &around.dirs);
-            if moved.iter().all(plain) {
+            if moved.iter().all(|word| self.is_without_links(word, &around.dirs)) {
                 return;
             }
         }
@@ -180,18 +179,22 @@ impl Judge<'_> {
     }
 
     /// Whether this is there, and neither it nor anything below it is a link.
-    fn is_without_links(&self, word: &Word, dirs: &Dirs) -> bool {
+    fn is_without_links(&mut self, word: &Word, dirs: &Dirs) -> bool {
         const MOST: usize = 500;
-        let plain = |path: &Path| match path.symlink_metadata() {
-            Ok(metadata) if metadata.is_dir() => {
-                let looked = self.ground.look_below(path, Walk { whole: true, ..Walk::default() }, MOST);
-                looked.is_ok_and(|looked| !looked.links && !looked.odd)
+        let Some((path, dirs)) = word.literal().zip(dirs.0.as_ref()) else { return false };
+        dirs.iter().all(|dir| {
+            let path = dir.join(path);
+            match path.symlink_metadata() {
+                Ok(metadata) if metadata.is_dir() => {
+                    let left = MOST.min(ENTRIES.saturating_sub(self.entries));
+                    let looked = self.ground.look_below(&path, Walk { whole: true, ..Walk::default() }, left);
+                    self.entries += looked.map_or(MOST, |looked| looked.entries);
+                    looked.is_ok_and(|looked| !looked.links && !looked.odd)
+                }
+                Ok(metadata) => metadata.is_file(),
+                Err(_) => false,
             }
-            Ok(metadata) => metadata.is_file(),
-            Err(_) => false,
-        };
-        let there = |dir: &PathBuf| word.literal().is_some_and(|path| plain(&dir.join(path)));
-        dirs.0.as_ref().is_some_and(|dirs| dirs.iter().all(there))
+        })
     }
 
     /// Rights on the path that a word stands for.
@@ -274,6 +277,13 @@ impl Judge<'_> {
                 None => self.doubt(format!("`{}` matches too much to be looked through", word.raw)),
             }
         }
+    }
+
+    /// A file that is written anew beside the one that it takes the place of.
+    pub(in crate::policy::shell) fn beside(&mut self, word: &Word, dirs: &Dirs) {
+        let fixed = word.start();
+        let dir = fixed.rfind('/').map_or(".", |at| if at == 0 { "/" } else { &fixed[..at] });
+        self.locate(dir, &word.raw, Rights::WRITE, dirs);
     }
 
     /// Paths below a directory: what may be done to any of them.
@@ -370,8 +380,7 @@ impl Judge<'_> {
         }
         let located = self.ground.locate(path);
         self.located += 1;
-        let linked = |root: &PathBuf| path.starts_with(root) && path.components().ne(root.components());
-        if self.links.iter().any(linked) && located.zone != Some(Zone::System) {
+        if located.zone != Some(Zone::System) && self.links.iter().any(|root| self.leads_below(root, path, &located)) {
             self.doubt(format!("where `{shown}` leads is not known: links may have come about before it"));
         }
         let rights = rights_on(&located.resolved, rights);
@@ -385,6 +394,15 @@ impl Judge<'_> {
         } else if let Some(zone) = located.zone {
             self.needs.mode = self.needs.mode.with(zone, rights);
         }
+    }
+
+    /// Whether a path leads below this directory, by its name or through links.
+    fn leads_below(&self, root: &Path, path: &Path, located: &Located) -> bool {
+        let below = |path: &Path, root: &Path| path.starts_with(root) && path.components().ne(root.components());
+        let up = path.components().any(|part| part == Component::ParentDir);
+        up || below(path, root)
+            || below(&located.resolved, root)
+            || below(&located.resolved, &self.ground.locate(root).resolved)
     }
 
     /// What is copied into a directory keeps its name there.

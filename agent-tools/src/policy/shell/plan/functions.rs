@@ -9,6 +9,8 @@ use super::{Command, Planner, Shell, builtins};
 
 /// Calls within calls.
 const CALLS: usize = 6;
+/// Traps that are followed.
+const TRAPS: usize = 8;
 /// Where `return` and its kin may lead from.
 const JUMPS: usize = 100;
 
@@ -100,7 +102,9 @@ impl Planner<'_> {
         let known = |w: &Word| w.literal().is_some_and(|name| SIGNALS.split(' ').any(|signal| signal == name));
         match code.literal() {
             Some(text) if !signals.is_empty() && signals.iter().all(known) => {
-                if !matches!(text, "" | "-") {
+                if self.traps.len() >= TRAPS {
+                    self.doubt("it sets too many traps");
+                } else if !matches!(text, "" | "-") {
                     self.traps.push((text.to_owned(), shell.clone()));
                 }
             }
@@ -117,8 +121,7 @@ impl Planner<'_> {
 
     /// Plans what traps run, with all that shells may have known when it did.
     pub(super) fn trapped(&mut self) {
-        const ROUNDS: usize = 8;
-        for _ in 0..ROUNDS {
+        for _ in 0..=TRAPS {
             let Some((text, mut shell)) = self.traps.pop() else { return self.left_over() };
             self.beside += 1;
             self.text(&text, &mut shell);

@@ -47,7 +47,9 @@ pub(super) fn clone(judge: &mut Judge<'_>, words: &[Word], around: &Around<'_>) 
         Some(last.strip_suffix(".git").unwrap_or(last)).filter(|_| operands.len() == 1)
     });
     match (name, around.dirs.only()) {
-        (Some(name), Some(dir)) if !matches!(name, "" | "." | "..") => judge.links_below(dir.join(name), around),
+        (Some(name), Some(dir)) if !name.is_empty() && name.split('/').all(|part| !matches!(part, "." | "..")) => {
+            judge.links_below(dir.join(name), around)
+        }
         _ => judge.links_below("/".into(), around),
     }
 }

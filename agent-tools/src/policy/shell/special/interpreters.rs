@@ -118,7 +118,10 @@ pub(super) fn interpreter(judge: &mut Judge<'_>, name: &str, words: &[Word], aro
         from_input(judge, around, false);
     }
     if in_place {
-        operands.iter().for_each(|word| judge.path(word, Rights::READ_WRITE, &around.dirs));
+        for word in operands {
+            judge.path(word, Rights::READ_WRITE, &around.dirs);
+            judge.beside(word, &around.dirs);
+        }
     }
 }
 

@@ -37,7 +37,12 @@ pub(super) fn sed(judge: &mut Judge<'_>, words: &[Word], around: &Around<'_>) {
         }
     }
     let rights = if in_place { Rights::READ_WRITE } else { Rights::READ };
-    files.iter().for_each(|file| judge.path(file, rights, &around.dirs));
+    for file in files {
+        judge.path(file, rights, &around.dirs);
+        if in_place {
+            judge.beside(file, &around.dirs);
+        }
+    }
 }
 
 fn is_sed_flag(text: &str) -> bool {
