@@ -162,10 +162,13 @@ impl Judge<'_> {
     /// and holds none.
     pub(in crate::policy::shell) fn may_link(&mut self, moves: bool, operands: &[&Word], around: &Around<'_>) {
         let moved = operands.split_last().map_or(&[][..], |(_, moved)| moved);
-        if moves && !moved.is_empty() && self.links.is_empty() && !self.beside {
-            if moved.iter().all(|word| self.is_without_links(word, &around.dirs)) {
-                return;
-            }
+        if moves
+            && !moved.is_empty()
+            && self.links.is_empty()
+            && !self.beside
+            && moved.iter().all(|word| self.is_without_links(word, &around.dirs))
+        {
+            return;
         }
         self.links_below(PathBuf::from("/"), around);
     }

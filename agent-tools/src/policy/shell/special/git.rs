@@ -48,7 +48,7 @@ pub(super) fn clone(judge: &mut Judge<'_>, words: &[Word], around: &Around<'_>) 
     });
     match (name, around.dirs.only()) {
         (Some(name), Some(dir)) if !name.is_empty() && name.split('/').all(|part| !matches!(part, "." | "..")) => {
-            judge.links_below(dir.join(name), around)
+            judge.links_below(dir.join(name), around);
         }
         _ => judge.links_below("/".into(), around),
     }
