@@ -888,3 +888,68 @@ fn a_workspace_that_was_replaced_by_a_link_is_not_where_the_link_leads() {
     std::os::unix::fs::symlink(&other, &ws).unwrap();
     assert_ne!(locate("f", &place).zone, Some(Zone::Workspace));
 }
+
+/// What git shows of a repository is as guarded as the keys that it keeps.
+#[test]
+fn git_shows_the_keys_that_a_repository_keeps() {
+    let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let git = |args: &[&str]| {
+        let out = std::process::Command::new("git").args(args).current_dir(dir.path()).output().unwrap();
+        assert!(out.status.success(), "{args:?}");
+    };
+    let place = Place::new(dir.path());
+    let keys = |command: &str| {
+        judge(command, &place).mode.system.covers(Rights::READ) || judge(command, &place).unsure.is_some()
+    };
+    let shows = [
+        "git grep KEY",
+        "git grep -n KEY HEAD",
+        "git show",
+        "git show HEAD~1",
+        "git log -p",
+        "git log --patch -3",
+        "git diff",
+        "git diff HEAD~1 HEAD",
+        "git cat-file -p abc123",
+        "git cat-file --batch",
+        "git archive HEAD",
+        "git log -u",
+        "git stash show -p",
+        "git diff-tree -p HEAD",
+        "git format-patch -1",
+        "git log -G KEY",
+        "cd sub && git diff",
+        "git -C sub show",
+        "git log \"$X\"",
+    ];
+    let fine = [
+        "git log --oneline",
+        "git status",
+        "git diff --stat",
+        "git show --stat",
+        "git diff --name-only",
+        "git cat-file -t abc",
+        "git log --stat -5",
+        "git stash list",
+        "git branch",
+        "git commit -m 'fix .env'",
+        "git ls-files",
+    ];
+    std::fs::create_dir(dir.path().join("sub")).unwrap();
+    std::fs::write(dir.path().join("sub/a.rs"), "x").unwrap();
+    git(&["init", "-q"]);
+    git(&["add", "."]);
+    for command in shows.iter().filter(|command| !command.contains('$')).chain(&fine) {
+        assert!(!keys(command), "{command}: nothing to guard");
+    }
+    assert!(keys("git grep --no-index KEY") && keys("git grep --untracked KEY"));
+    std::fs::write(dir.path().join(".env"), "KEY=x").unwrap();
+    assert!(!keys("git diff"), "a key that is not tracked is not shown");
+    git(&["add", ".env"]);
+    for command in shows {
+        assert!(keys(command), "{command} shows keys");
+    }
+    for command in fine {
+        assert!(!keys(command), "{command} shows none");
+    }
+}

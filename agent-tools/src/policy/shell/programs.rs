@@ -292,7 +292,8 @@ mod tests {
         "elsewhere",
         "names",
     ];
-    const JUDGES: [&str; 21] = [
+    const JUDGES: [&str; 22] = [
+        "git-shows",
         "clone",
         "date",
         "ps",

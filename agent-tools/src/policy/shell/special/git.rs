@@ -4,7 +4,8 @@ use super::super::arguments;
 use super::super::judge::{Around, Judge};
 use super::super::programs;
 use super::super::words::Word;
-use crate::policy::Rights;
+use super::git_index;
+use crate::policy::{Rights, Zone};
 
 /// Paths are put back to what is committed.
 pub(super) fn checkout(judge: &mut Judge<'_>, words: &[Word], around: &Around<'_>) {
@@ -51,5 +52,55 @@ pub(super) fn clone(judge: &mut Judge<'_>, words: &[Word], around: &Around<'_>) 
             judge.links_below(dir.join(name), around);
         }
         _ => judge.links_below("/".into(), around),
+    }
+}
+
+/// What a repository keeps is shown: as guarded as the keys among it.
+pub(super) fn shows(judge: &mut Judge<'_>, name: &str, words: &[Word], around: &Around<'_>) {
+    let has = |start: &str| words.iter().any(|w| w.start().starts_with(start));
+    if name == "git grep" && ["--no-i", "--unt", "--no-exc"].iter().any(|option| has(option)) {
+        return judge.doubt("`git grep` beyond what is tracked looks into every file; use rg or the tool for it");
+    }
+    if name != "git grep" && !shows_contents(name, words) {
+        return;
+    }
+    let Some(dirs) = &around.dirs.0 else { return };
+    if dirs.iter().any(|dir| git_index::keeps_keys(dir) != Some(false)) {
+        judge.needs.find(format!("{name}: keys that the repository keeps"), Some(Zone::System), Rights::READ);
+    }
+}
+
+/// Whether these words ask for more than names, numbers and messages.
+fn shows_contents(name: &str, words: &[Word]) -> bool {
+    let names =
+        ["--stat", "--name-only", "--name-status", "--shortstat", "--numstat", "--summary", "--raw", "--dirstat"];
+    let is = |word: &Word, options: &[&str]| options.iter().any(|option| word.start().starts_with(option));
+    let patch = words.iter().any(|w| {
+        is(
+            w,
+            &[
+                "-p",
+                "-u",
+                "--patch",
+                "-U",
+                "--unified",
+                "-c",
+                "--cc",
+                "-m",
+                "-L",
+                "-G",
+                "-S",
+                "--full-diff",
+                "--word-diff",
+                "--color-words",
+            ],
+        ) || w.is_unknown()
+    });
+    let quiet =
+        words.iter().any(|w| is(w, &names) || matches!(w.literal(), Some("-s" | "--no-patch" | "-q" | "--quiet")));
+    match name {
+        "git log" | "git reflog" | "git stash list" | "git whatchanged" => patch,
+        "git cat-file" => !words.iter().any(|w| matches!(w.literal(), Some("-t" | "-s" | "-e"))),
+        _ => patch || !quiet,
     }
 }

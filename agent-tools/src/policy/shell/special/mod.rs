@@ -5,6 +5,7 @@ mod curl;
 mod files;
 mod find;
 mod git;
+mod git_index;
 mod hosts;
 mod interpreters;
 mod jq;
@@ -77,6 +78,7 @@ pub(super) fn judge(which: &str, judge: &mut Judge<'_>, name: &str, words: &[Wor
         "interpreter" => interpreters::interpreter(judge, name, words, around),
         "kill" => system::kill(judge, words),
         "checkout" => git::checkout(judge, words, around),
+        "git-shows" => git::shows(judge, name, words, around),
         "push" => git::push(judge, words),
         "clone" => git::clone(judge, words, around),
         "date" => system::date(judge, words, around),

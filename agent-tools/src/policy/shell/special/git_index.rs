@@ -1,0 +1,152 @@
+//! Which files a repository keeps: the names in git's index.
+//!
+//! The form is that of git's documentation (gitformat-index), versions 2 to 4, with SHA-1 names of objects.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use crate::policy::zone;
+
+/// The largest index that is read, in bytes.
+const LARGEST: u64 = 32 << 20;
+/// What stands before a name: times, numbers, size and object, then two bytes of flags.
+const FIXED: usize = 62;
+
+/// Whether the repository that this directory belongs to keeps a file that holds keys; none where that cannot be told.
+pub(super) fn keeps_keys(dir: &Path) -> Option<bool> {
+    let Some(git) = dir.ancestors().find_map(git_directory) else { return Some(false) };
+    let Ok(file) = fs::File::open(git.join("index")) else { return Some(false) };
+    let mut bytes = Vec::new();
+    file.take(LARGEST + 1).read_to_end(&mut bytes).ok()?;
+    if bytes.len() as u64 > LARGEST { None } else { any_name(&bytes, is_key) }
+}
+
+/// Where git keeps things for a working tree whose top is here. In a linked one `.git` is a file that names it.
+fn git_directory(top: &Path) -> Option<PathBuf> {
+    let git = top.join(".git");
+    match fs::metadata(&git).ok()? {
+        found if found.is_dir() => Some(git),
+        found if found.len() < 4096 => {
+            let text = fs::read_to_string(&git).ok()?;
+            Some(top.join(text.strip_prefix("gitdir: ")?.trim_end()))
+        }
+        _ => None,
+    }
+}
+
+fn is_key(path: &[u8]) -> bool {
+    let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or(path);
+    zone::is_sensitive_name(OsStr::from_bytes(name))
+}
+
+/// Whether this holds of any name in an index; none where it is not understood.
+fn any_name(index: &[u8], holds: impl Fn(&[u8]) -> bool) -> Option<bool> {
+    let word = |at: usize| Some(u32::from_be_bytes(index.get(at..at + 4)?.try_into().ok()?));
+    if index.get(..4)? != b"DIRC" {
+        return None;
+    }
+    let (version, count) = (word(4)?, word(8)?);
+    if !(2..=4).contains(&version) {
+        return None;
+    }
+    let (mut at, mut name) = (12, Vec::new());
+    for _ in 0..count {
+        let flags = index.get(at + FIXED - 2)?;
+        let extended = version > 2 && flags & 0x40 != 0;
+        let start = at + FIXED + if extended { 2 } else { 0 };
+        let end;
+        if version == 4 {
+            let (dropped, rest) = number(index, start)?;
+            name.truncate(name.len().checked_sub(dropped)?);
+            end = rest + memchr::memchr(0, index.get(rest..)?)?;
+            name.extend_from_slice(&index[rest..end]);
+            at = end + 1;
+        } else {
+            end = start + memchr::memchr(0, index.get(start..)?)?;
+            name.clear();
+            name.extend_from_slice(&index[start..end]);
+            // One to eight bytes of zero, up to a multiple of eight.
+            at += (end - at) / 8 * 8 + 8;
+        }
+        if holds(&name) {
+            return Some(true);
+        }
+    }
+    Some(false)
+}
+
+/// A number of git's variable length (that of offsets in packs), and where it ends.
+fn number(bytes: &[u8], mut at: usize) -> Option<(usize, usize)> {
+    let mut byte = *bytes.get(at)?;
+    let mut value = usize::from(byte & 0x7f);
+    while byte & 0x80 != 0 {
+        at += 1;
+        byte = *bytes.get(at)?;
+        value = value.checked_add(1)?.checked_mul(128)?.checked_add(usize::from(byte & 0x7f))?;
+    }
+    Some((value, at + 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    fn git(dir: &Path, args: &[&str]) {
+        let out =
+            Command::new("git").args(args).current_dir(dir).env("GIT_CONFIG_GLOBAL", "/dev/null").output().unwrap();
+        assert!(out.status.success(), "{args:?}: {}", String::from_utf8_lossy(&out.stderr));
+    }
+
+    /// A real repository in each form of the index, with these files added.
+    fn kept(version: &str, files: &[&str], look: impl Fn(&Path)) {
+        let dir = tempfile::tempdir().unwrap();
+        git(dir.path(), &["init", "-q"]);
+        for file in files {
+            let path = dir.path().join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, file).unwrap();
+        }
+        git(dir.path(), &["add", "-f", "."]);
+        git(dir.path(), &["update-index", "--index-version", version]);
+        look(dir.path());
+    }
+
+    #[test]
+    fn keys_are_found_in_every_form_of_the_index() {
+        let many: Vec<String> = (0..300).map(|n| format!("src/deep/file-{n}.rs")).collect();
+        let many: Vec<&str> = many.iter().map(String::as_str).collect();
+        let with = |more: &[&'static str]| [&many[..], more].concat();
+        for version in ["2", "4"] {
+            for (files, expect) in [
+                (with(&[]), false),
+                (with(&[".env"]), true),
+                (with(&[".env.example", ".environment", "tokenizer.rs"]), false),
+                (with(&["src/deep/server.pem"]), true),
+                (with(&["zz/token.json"]), true),
+                (vec![], false),
+            ] {
+                kept(version, &files, |dir| {
+                    assert_eq!(keeps_keys(dir), Some(expect), "{version} {:?}", files.last());
+                    fs::create_dir_all(dir.join("new/below")).unwrap();
+                    assert_eq!(keeps_keys(&dir.join("new/below")), Some(expect));
+                });
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_index_is_not_understood_and_what_is_no_repository_keeps_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        assert_eq!(keeps_keys(dir.path()), Some(false));
+        fs::create_dir(dir.path().join(".git")).unwrap();
+        for bytes in [&b"DIRC"[..], b"", b"DIRC\0\0\0\x02\0\0\0\x01", b"DIRC\0\0\0\x09\0\0\0\0"] {
+            fs::write(dir.path().join(".git/index"), bytes).unwrap();
+            assert_eq!(keeps_keys(dir.path()), None, "{bytes:?}");
+        }
+    }
+}
