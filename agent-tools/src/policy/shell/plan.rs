@@ -591,6 +591,9 @@ impl Planner<'_> {
         // Arrays and additions: their commands count, their values are not followed.
         let listed = raw[name.len()..].trim_start_matches(['+', '=']).trim_start_matches('(');
         self.loose_word(listed, shell);
+        if computes_a_place(listed) {
+            self.doubt(format!("a place in the list of `{name}` is computed"));
+        }
         let (base, subscript) = name.split_once('[').unwrap_or((name, ""));
         if !subscript.trim_end_matches(']').chars().all(|c| c.is_ascii_digit()) {
             self.loose_word(subscript, shell);
@@ -669,4 +672,12 @@ fn is_own(name: &str, shell: &Shell, place: &Place) -> bool {
 pub(super) fn is_name(text: &str) -> bool {
     let letter = |c: char| c.is_ascii_alphanumeric() || c == '_';
     !text.is_empty() && text.chars().all(letter) && !text.starts_with(|c: char| c.is_ascii_digit())
+}
+
+/// Whether an element of a list names its place by more than a number: that is arithmetic, which runs what it is told.
+fn computes_a_place(listed: &str) -> bool {
+    let place = |word: &str| word.strip_prefix('[').map(|rest| rest.split(']').next().unwrap_or(rest).to_owned());
+    let mut places = listed.split_whitespace().filter_map(place);
+    (listed.contains("]=") || listed.contains("]+="))
+        && places.any(|place| place.is_empty() || !place.chars().all(|c| c.is_ascii_digit()))
 }
