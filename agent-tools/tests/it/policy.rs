@@ -326,6 +326,7 @@ fn what_lies_below_is_looked_at() {
         ("git diff --no-index /dev/null hidden/.en?", "4000"),
         ("git add hidden/.en?", "4000"),
         ("cat .*/../hidden/.env", "4000"),
+        ("mv src /tmp/x", "6000"),
         ("mv d/e/out . && cat out", "7777"),
         ("cp -a d/e/out . && cat out", "7777"),
     ] {

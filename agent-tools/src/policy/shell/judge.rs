@@ -345,7 +345,8 @@ impl<'a> Judge<'a> {
             taken.operands.iter().for_each(|word| self.beside(word, &around.dirs));
         }
         if program.keeps_names {
-            self.copied_names(&taken.operands, &around);
+            let moves = program.operands.first().is_some_and(|operand| operand.kind == Kind::Change);
+            self.copied_names(moves, &taken.operands, &around);
         }
         if !listing && (program.effects.links || taken.effects.iter().any(|e| e.links)) {
             self.may_link(program.keeps_names, &taken.operands, &around);

@@ -78,9 +78,61 @@ pub(super) fn parse(text: &str) -> Result<Node, Unread> {
     with_room(text, || {
         let nodes = rable::parse(text, false).map_err(|e| format!("it is no valid shell command ({})", e.message()))?;
         let items = nodes.iter().map(|node| Ok((lower(node, 0)?, Join::Then))).collect::<Result<_, Unread>>()?;
-        Ok(Node::List(items))
+        let list = Node::List(items);
+        // What the parser left out nobody would judge.
+        if substitutions(text) > list.substitutions() {
+            return Err("a part of it is not understood".into());
+        }
+        Ok(list)
     })
     .unwrap_or_else(|| Err("there is no room to read it".into()))
+}
+
+/// How often something opens in a text that runs commands.
+fn substitutions(text: &str) -> usize {
+    let quotes = text.matches('`').count();
+    quotes + ["$(", "<(", ">("].iter().map(|open| text.matches(open).count()).sum::<usize>()
+}
+
+impl Node {
+    /// How often something opens in all words and texts below that runs commands.
+    fn substitutions(&self) -> usize {
+        let words = |words: &[String]| words.iter().map(|word| substitutions(word)).sum::<usize>();
+        let nodes = |nodes: &[Self]| nodes.iter().map(Self::substitutions).sum::<usize>();
+        let redirected = |redirects: &[Redirect]| redirects.iter().map(Redirect::substitutions).sum::<usize>();
+        match self {
+            Self::Simple(simple) => words(&simple.assignments) + words(&simple.words) + redirected(&simple.redirects),
+            Self::Pipeline(stages) => nodes(stages),
+            Self::List(items) => items.iter().map(|(node, _)| node.substitutions()).sum(),
+            Self::Group { body, redirects, .. } => body.substitutions() + redirected(redirects),
+            Self::Branches { parts, redirects } | Self::Loop { parts, redirects } => {
+                nodes(parts) + redirected(redirects)
+            }
+            Self::For { words: values, body, redirects, .. } => {
+                words(values.as_deref().unwrap_or_default()) + body.substitutions() + redirected(redirects)
+            }
+            Self::Case { words: patterns, bodies, redirects } => {
+                words(patterns) + nodes(bodies) + redirected(redirects)
+            }
+            Self::Test { terms, redirects } => {
+                terms.iter().map(|(_, term)| substitutions(term)).sum::<usize>() + redirected(redirects)
+            }
+            Self::Arithmetic { texts, body, redirects } => {
+                words(texts) + body.as_ref().map_or(0, |body| body.substitutions()) + redirected(redirects)
+            }
+            Self::Function { body, .. } => body.substitutions(),
+            Self::Empty => 0,
+        }
+    }
+}
+
+impl Redirect {
+    fn substitutions(&self) -> usize {
+        match self {
+            Self::File { target, .. } => substitutions(target),
+            Self::Text { text, .. } => substitutions(text),
+        }
+    }
 }
 
 /// Reads with room for what may be nested deeply: the parser gives up at a thousand levels, and a usual stack before
@@ -256,6 +308,8 @@ fn lower_redirect(node: &Raw) -> Result<Redirect, Unread> {
         }
         NodeKind::Redirect { varfd: Some(_), .. } => Err("a redirection sets a variable".into()),
         NodeKind::Redirect { op, target, .. } => Ok(Redirect::File { op: op.clone(), target: raw_word(target)? }),
+        // The parser loses the text of some: one without any is asked about.
+        NodeKind::HereDoc { content, .. } if content.is_empty() => Err("a heredoc is empty, or not understood".into()),
         NodeKind::HereDoc { content, quoted, .. } => {
             Ok(Redirect::Text { text: content.clone(), expands: !quoted, word: false })
         }

@@ -409,8 +409,13 @@ impl Judge<'_> {
     }
 
     /// What is copied into a directory keeps its name there.
-    pub(in crate::policy::shell) fn copied_names(&mut self, operands: &[&Word], around: &Around<'_>) {
+    pub(in crate::policy::shell) fn copied_names(&mut self, moves: bool, operands: &[&Word], around: &Around<'_>) {
         let Some((dest, sources)) = operands.split_last() else { return };
+        if moves {
+            // Another file system may be the end of the way: then all is read there and written here.
+            let reach = Reach { keys: Rights::READ_WRITE, ..Reach::ALL };
+            sources.iter().for_each(|source| self.secrets(source, reach, &around.dirs));
+        }
         if dest.pattern().is_none() {
             return;
         }

@@ -37,7 +37,7 @@ pub(super) fn between_hosts(judge: &mut Judge<'_>, name: &str, words: &[Word], a
         judge.needs.find(&dest.raw, Some(Zone::Network), Rights::WRITE);
     } else {
         judge.path(dest, Rights::READ_WRITE, &around.dirs);
-        judge.copied_names(&operands, around);
+        judge.copied_names(false, &operands, around);
         judge.may_link(false, &[], around);
     }
 }
