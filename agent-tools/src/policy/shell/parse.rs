@@ -79,11 +79,7 @@ pub(super) fn parse(text: &str) -> Result<Node, Unread> {
         let nodes = rable::parse(text, false).map_err(|e| format!("it is no valid shell command ({})", e.message()))?;
         let items = nodes.iter().map(|node| Ok((lower(node, 0)?, Join::Then))).collect::<Result<_, Unread>>()?;
         let list = Node::List(items);
-        // What the parser left out nobody would judge.
-        if substitutions(text) > list.substitutions() {
-            return Err("a part of it is not understood".into());
-        }
-        Ok(list)
+        if list.is_whole(text) { Ok(list) } else { Err("a part of it is not understood".into()) }
     })
     .unwrap_or_else(|| Err("there is no room to read it".into()))
 }
@@ -95,43 +91,56 @@ fn substitutions(text: &str) -> usize {
 }
 
 impl Node {
-    /// How often something opens in all words and texts below that runs commands.
-    fn substitutions(&self) -> usize {
-        let words = |words: &[String]| words.iter().map(|word| substitutions(word)).sum::<usize>();
-        let nodes = |nodes: &[Self]| nodes.iter().map(Self::substitutions).sum::<usize>();
-        let redirected = |redirects: &[Redirect]| redirects.iter().map(Redirect::substitutions).sum::<usize>();
-        match self {
-            Self::Simple(simple) => words(&simple.assignments) + words(&simple.words) + redirected(&simple.redirects),
-            Self::Pipeline(stages) => nodes(stages),
-            Self::List(items) => items.iter().map(|(node, _)| node.substitutions()).sum(),
-            Self::Group { body, redirects, .. } => body.substitutions() + redirected(redirects),
+    /// Shows each word and each redirect, at any depth.
+    fn visit(&self, word: &mut dyn FnMut(&str), redirect: &mut dyn FnMut(&Redirect)) {
+        let mut all = |words: &[String]| words.iter().for_each(|text| word(text));
+        let (nodes, redirects): (Vec<&Self>, &[Redirect]) = match self {
+            Self::Simple(simple) => {
+                all(&simple.assignments);
+                all(&simple.words);
+                (Vec::new(), &simple.redirects)
+            }
+            Self::Pipeline(stages) => (stages.iter().collect(), &[]),
+            Self::List(items) => (items.iter().map(|(node, _)| node).collect(), &[]),
+            Self::Group { body, redirects, .. } => (vec![&**body], redirects),
             Self::Branches { parts, redirects } | Self::Loop { parts, redirects } => {
-                nodes(parts) + redirected(redirects)
+                (parts.iter().collect(), redirects)
             }
-            Self::For { words: values, body, redirects, .. } => {
-                words(values.as_deref().unwrap_or_default()) + body.substitutions() + redirected(redirects)
+            Self::For { words, body, redirects, .. } => {
+                all(words.as_deref().unwrap_or_default());
+                (vec![&**body], redirects)
             }
-            Self::Case { words: patterns, bodies, redirects } => {
-                words(patterns) + nodes(bodies) + redirected(redirects)
+            Self::Case { words, bodies, redirects } => {
+                all(words);
+                (bodies.iter().collect(), redirects)
             }
             Self::Test { terms, redirects } => {
-                terms.iter().map(|(_, term)| substitutions(term)).sum::<usize>() + redirected(redirects)
+                terms.iter().for_each(|(_, term)| word(term));
+                (Vec::new(), redirects)
             }
             Self::Arithmetic { texts, body, redirects } => {
-                words(texts) + body.as_ref().map_or(0, |body| body.substitutions()) + redirected(redirects)
+                all(texts);
+                (body.iter().map(|body| &**body).collect(), redirects)
             }
-            Self::Function { body, .. } => body.substitutions(),
-            Self::Empty => 0,
-        }
+            Self::Function { body, .. } => (vec![&**body], &[]),
+            Self::Empty => (Vec::new(), &[]),
+        };
+        redirects.iter().for_each(&mut *redirect);
+        nodes.into_iter().for_each(|node| node.visit(word, redirect));
     }
-}
 
-impl Redirect {
-    fn substitutions(&self) -> usize {
-        match self {
-            Self::File { target, .. } => substitutions(target),
-            Self::Text { text, .. } => substitutions(text),
-        }
+    /// Whether all of a text is here: what the parser left out nobody would judge.
+    fn is_whole(&self, text: &str) -> bool {
+        let (mut found, mut found_in_redirects, mut empty) = (0, 0, false);
+        self.visit(&mut |word| found += substitutions(word), &mut |redirect| match redirect {
+            Redirect::File { target, .. } => found_in_redirects += substitutions(target),
+            Redirect::Text { text, word, .. } => {
+                found_in_redirects += substitutions(text);
+                empty |= text.is_empty() && !word;
+            }
+        });
+        // The text of a heredoc stands on lines of its own.
+        substitutions(text) <= found + found_in_redirects && !(empty && text.trim_end().contains('\n'))
     }
 }
 
@@ -308,8 +317,6 @@ fn lower_redirect(node: &Raw) -> Result<Redirect, Unread> {
         }
         NodeKind::Redirect { varfd: Some(_), .. } => Err("a redirection sets a variable".into()),
         NodeKind::Redirect { op, target, .. } => Ok(Redirect::File { op: op.clone(), target: raw_word(target)? }),
-        // The parser loses the text of some: one without any is asked about.
-        NodeKind::HereDoc { content, .. } if content.is_empty() => Err("a heredoc is empty, or not understood".into()),
         NodeKind::HereDoc { content, quoted, .. } => {
             Ok(Redirect::Text { text: content.clone(), expands: !quoted, word: false })
         }
