@@ -350,41 +350,43 @@ fn is_named_for_a_secret(name: &str) -> bool {
     DATA.contains(&extension) && (WORDS.contains(&last) || stem == "tokens")
 }
 
+/// Names of such files, wherever they lie.
+const RUN_LATER: [&str; 31] = [
+    ".mcp.json",
+    ".claude",
+    ".devcontainer",
+    ".git",
+    ".yarnrc",
+    ".yarnrc.yml",
+    ".npmrc",
+    ".pnpmfile.cjs",
+    ".pre-commit-config.yaml",
+    ".gdbinit",
+    ".lldbinit",
+    ".vimrc",
+    ".exrc",
+    ".inputrc",
+    ".zlogout",
+    ".tool-versions",
+    "rust-toolchain",
+    "rust-toolchain.toml",
+    ".bashrc",
+    ".bash_profile",
+    ".bash_login",
+    ".bash_logout",
+    ".bash_aliases",
+    ".profile",
+    ".zshrc",
+    ".zshenv",
+    ".zprofile",
+    ".zlogin",
+    ".envrc",
+    ".gitconfig",
+    "agent.yaml",
+];
+
 /// Files that a shell, git, an editor or this agent runs later without being asked.
 pub(crate) fn runs_later(resolved: &Path) -> bool {
-    const START: [&str; 31] = [
-        ".mcp.json",
-        ".claude",
-        ".devcontainer",
-        ".git",
-        ".yarnrc",
-        ".yarnrc.yml",
-        ".npmrc",
-        ".pnpmfile.cjs",
-        ".pre-commit-config.yaml",
-        ".gdbinit",
-        ".lldbinit",
-        ".vimrc",
-        ".exrc",
-        ".inputrc",
-        ".zlogout",
-        ".tool-versions",
-        "rust-toolchain",
-        "rust-toolchain.toml",
-        ".bashrc",
-        ".bash_profile",
-        ".bash_login",
-        ".bash_logout",
-        ".bash_aliases",
-        ".profile",
-        ".zshrc",
-        ".zshenv",
-        ".zprofile",
-        ".zlogin",
-        ".envrc",
-        ".gitconfig",
-        "agent.yaml",
-    ];
     let names: Vec<String> =
         resolved.components().map(|c| c.as_os_str().to_string_lossy().to_ascii_lowercase()).collect();
     let last = names.last().map_or("", String::as_str);
@@ -398,7 +400,7 @@ pub(crate) fn runs_later(resolved: &Path) -> bool {
                 | (".devcontainer", "devcontainer.json")
         )
     });
-    if START.contains(&last) || cargo || editor || names.windows(2).any(|w| w[0] == ".husky") {
+    if RUN_LATER.contains(&last) || cargo || editor || names.windows(2).any(|w| w[0] == ".husky") {
         return true;
     }
     let Some(git) = names.iter().position(|name| name == ".git") else { return false };

@@ -1,6 +1,8 @@
 //! Judges the commands of a plan by the table of programs.
 
+mod below;
 mod grants;
+mod links;
 mod operands;
 mod paths;
 
@@ -341,18 +343,23 @@ impl<'a> Judge<'a> {
             self.needs.find("git -C", CODE.0, CODE.1);
         }
         self.operands(program, &taken, listing, &around);
+        self.aftermath(program, &taken, listing, &around);
+        if program.subs {
+            self.subcommand(name, &taken, &around);
+        }
+    }
+
+    /// What is there once the program is done: files beside the operands, copies by their names, links.
+    fn aftermath(&mut self, program: &Program, taken: &Arguments<'_>, listing: bool, around: &Around<'_>) {
         if program.beside {
             taken.operands.iter().for_each(|word| self.beside(word, &around.dirs));
         }
         if program.keeps_names {
             let moves = program.operands.first().is_some_and(|operand| operand.kind == Kind::Change);
-            self.copied_names(moves, &taken.operands, &around);
+            self.copied_names(moves, &taken.operands, around);
         }
         if !listing && (program.effects.links || taken.effects.iter().any(|e| e.links)) {
-            self.may_link(program.keeps_names, &taken.operands, &around);
-        }
-        if program.subs {
-            self.subcommand(name, &taken, &around);
+            self.may_link(program.keeps_names, &taken.operands, around);
         }
     }
 

@@ -129,6 +129,20 @@ impl Node {
         nodes.into_iter().for_each(|node| node.visit(word, redirect));
     }
 
+    /// The redirects of a construct that holds others.
+    pub(super) fn redirects(&self) -> &[Redirect] {
+        match self {
+            Self::Group { redirects, .. }
+            | Self::Branches { redirects, .. }
+            | Self::Loop { redirects, .. }
+            | Self::For { redirects, .. }
+            | Self::Case { redirects, .. }
+            | Self::Test { redirects, .. }
+            | Self::Arithmetic { redirects, .. } => redirects,
+            Self::Simple(_) | Self::Pipeline(_) | Self::List(_) | Self::Function { .. } | Self::Empty => &[],
+        }
+    }
+
     /// Whether all of a text is here: what the parser left out nobody would judge.
     fn is_whole(&self, text: &str) -> bool {
         let (mut found, mut found_in_redirects, mut empty) = (0, 0, false);

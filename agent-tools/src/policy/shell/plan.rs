@@ -1,19 +1,20 @@
 //! From what was written to what would run: commands with resolved words, each with the directories it may run in.
 
 mod builtins;
+mod dirs;
 mod functions;
+mod loops;
 
 use std::collections::HashMap;
 use std::ops::Range;
-use std::path::{Component, Path, PathBuf};
 use std::rc::Rc;
 
+pub(super) use self::dirs::Dirs;
 use super::names;
 use super::parse::{self, Join, Node, Redirect, Simple};
 use super::printed::{self, Printed};
 use super::words::{self, Below, Found, Piece, Scope, Variables, Word};
 use crate::place::Place;
-use crate::policy::zone::resolve;
 
 /// All commands of a text.
 #[derive(Debug, Default)]
@@ -61,71 +62,6 @@ impl Command {
         patterns: Vec::new(),
         beside: false,
     };
-}
-
-/// The directories that may be current. None: nobody knows.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Dirs(pub(super) Option<Vec<PathBuf>>);
-
-impl Dirs {
-    pub(super) fn at(dir: &Path) -> Self {
-        Self(Some(vec![dir.to_path_buf()]))
-    }
-
-    /// The directory, where there is only one that it may be.
-    pub(super) fn only(&self) -> Option<&Path> {
-        match self.0.as_deref() {
-            Some([dir]) => Some(dir),
-            _ => None,
-        }
-    }
-
-    fn join(&mut self, other: &Self) {
-        const MOST: usize = 16;
-        let all = self.0.take().zip(other.0.as_ref()).map(|(mut all, more)| {
-            for dir in more {
-                if !all.contains(dir) {
-                    all.push(dir.clone());
-                }
-            }
-            all
-        });
-        self.0 = all.filter(|all| all.len() <= MOST);
-    }
-
-    /// Where a relative path leads from here: the shell takes `..` back by name, the kernel by place.
-    pub(super) fn enter(&self, path: &str) -> Self {
-        /// No directory that people work in has a longer name, and following links takes time with the square of it.
-        const LONGEST: usize = 1024;
-        let mut to = Vec::new();
-        for dir in self.0.iter().flatten() {
-            let joined = dir.join(path);
-            if joined.as_os_str().len() > LONGEST {
-                return Self(None);
-            }
-            let by_place = resolve(&joined).unwrap_or_else(|| joined.clone());
-            for dir in [by_name(&joined), by_place] {
-                if !to.contains(&dir) {
-                    to.push(dir);
-                }
-            }
-        }
-        Self(self.0.as_ref().map(|_| to))
-    }
-}
-
-fn by_name(path: &Path) -> PathBuf {
-    let mut done = PathBuf::new();
-    for part in path.components() {
-        match part {
-            Component::ParentDir => {
-                done.pop();
-            }
-            Component::CurDir => {}
-            Component::Prefix(_) | Component::RootDir | Component::Normal(_) => done.push(part),
-        }
-    }
-    done
 }
 
 /// What a shell knows while it runs.
@@ -280,43 +216,22 @@ impl Planner<'_> {
         if shell.variables.count() > NAMES {
             return self.doubt("it sets too many variables");
         }
+        self.redirected(node.redirects(), shell);
         match node {
             Node::Simple(simple) => self.simple(simple, shell),
             Node::Pipeline(stages) => self.pipeline(stages, shell),
             Node::List(items) => self.list(items, shell),
-            Node::Group { body, own_shell: true, redirects } => {
-                self.redirected(redirects, shell);
-                self.node(body, &mut shell.clone());
-            }
-            Node::Group { body, own_shell: false, redirects } => {
-                self.redirected(redirects, shell);
-                self.node(body, shell);
-            }
-            Node::Branches { parts, redirects } => {
-                self.redirected(redirects, shell);
-                self.first_and_others(parts, shell);
-            }
-            Node::Loop { parts, redirects } => {
-                self.redirected(redirects, shell);
-                self.again_and_again(parts, shell);
-            }
-            Node::For { var, words, body, redirects } => {
-                self.redirected(redirects, shell);
-                self.for_each(var, words.as_deref(), body, shell);
-            }
-            Node::Case { words, bodies, redirects } => {
-                self.redirected(redirects, shell);
+            Node::Group { body, own_shell: true, .. } => self.node(body, &mut shell.clone()),
+            Node::Group { body, own_shell: false, .. } => self.node(body, shell),
+            Node::Branches { parts, .. } => self.first_and_others(parts, shell),
+            Node::Loop { parts, .. } => self.again_and_again(parts, shell),
+            Node::For { var, words, body, .. } => self.for_each(var, words.as_deref(), body, shell),
+            Node::Case { words, bodies, .. } => {
                 self.texts(words, shell);
                 self.branches(bodies, shell);
             }
-            Node::Test { terms, redirects } => {
-                self.redirected(redirects, shell);
-                self.test(terms, shell);
-            }
-            Node::Arithmetic { texts, body, redirects } => {
-                self.redirected(redirects, shell);
-                self.arithmetic(texts, body.as_deref(), shell);
-            }
+            Node::Test { terms, .. } => self.test(terms, shell),
+            Node::Arithmetic { texts, body, .. } => self.arithmetic(texts, body.as_deref(), shell),
             Node::Function { name, body } => self.define(name, body, shell),
             Node::Empty => {}
         }
@@ -385,90 +300,6 @@ impl Planner<'_> {
             shell.may_have_failed();
             shell.merge(&skipped);
         }
-    }
-
-    /// A condition, which runs, and what may run behind it.
-    fn first_and_others(&mut self, parts: &[Node], shell: &mut Shell) {
-        let Some((condition, others)) = parts.split_first() else { return };
-        self.node(condition, shell);
-        shell.may_have_failed();
-        self.branches(others, shell);
-    }
-
-    /// What a round changes is unknown in the next.
-    fn again_and_again(&mut self, parts: &[Node], shell: &mut Shell) {
-        self.beside += 1;
-        self.rounds(parts, shell);
-        self.beside -= 1;
-    }
-
-    /// Until nothing changes any more: what a round sets the next one sees, and what that makes of it the one after.
-    fn rounds(&mut self, parts: &[Node], shell: &mut Shell) {
-        const MOST: usize = 8;
-        let first = shell.dirs.clone();
-        for _ in 0..MOST {
-            let before = shell.clone();
-            self.round(parts, shell);
-            if shell.dirs != first {
-                shell.dirs = Dirs(None);
-            }
-            if *shell == before {
-                return;
-            }
-        }
-        self.doubt("what a loop changes takes too many rounds to be followed");
-    }
-
-    /// One round, from which `break` and `continue` may lead out anywhere.
-    fn round(&mut self, parts: &[Node], shell: &mut Shell) {
-        let jumps = self.jumps.len();
-        self.nested += 1;
-        match parts {
-            [body] => self.branches(std::slice::from_ref(body), shell),
-            _ => self.first_and_others(parts, shell),
-        }
-        self.nested -= 1;
-        self.land(jumps, shell);
-    }
-
-    /// Where what was left by `break`, `continue` or `return` goes on.
-    fn land(&mut self, jumps: usize, shell: &mut Shell) {
-        for jump in &self.jumps[jumps..] {
-            shell.merge(jump);
-        }
-        if self.nested == 0 {
-            self.jumps.clear();
-        }
-    }
-
-    fn for_each(&mut self, var: &str, words: Option<&[String]>, body: &Node, shell: &mut Shell) {
-        let values = words.map(|words| self.words(words, shell));
-        let followed = |word: &Word| !word.pieces.contains(&Piece::Unknown);
-        let rounds = values.filter(|v| v.len() <= ROUNDS && v.iter().all(followed));
-        if !is_own(var, shell, self.place) {
-            self.doubt(format!("setting `{var}` may change what programs do"));
-        }
-        let Some(values) = rounds else {
-            shell.variables.set(var, None);
-            return self.again_and_again(std::slice::from_ref(body), shell);
-        };
-        let before = shell.clone();
-        self.beside += 1;
-        for value in values {
-            let once = value.literal().is_some();
-            shell.variables.set(var, Some(value.pieces));
-            if once {
-                self.round(std::slice::from_ref(body), shell);
-            } else {
-                self.rounds(std::slice::from_ref(body), shell);
-            }
-        }
-        if shell.dirs != before.dirs {
-            shell.dirs = Dirs(None);
-            self.branches(std::slice::from_ref(body), shell);
-        }
-        self.beside -= 1;
-        shell.variables.set(var, None);
     }
 
     fn test(&mut self, terms: &[(String, String)], shell: &mut Shell) {

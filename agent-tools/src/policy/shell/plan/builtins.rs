@@ -33,11 +33,7 @@ impl Planner<'_> {
             "pushd" if operands.len() == 1 => self.change_directory(operands, shell),
             "pushd" | "popd" => shell.dirs = Dirs(None),
             "export" | "declare" | "typeset" | "local" | "readonly" => {
-                if matches!(name, "declare" | "typeset" | "local") && self.calls > 0 {
-                    let names = operands.iter().filter_map(|w| w.start().split('=').next());
-                    self.locals.extend(names.map(str::to_owned));
-                }
-                let assigned = self.declared(operands, shell);
+                let assigned = self.declared(name, operands, shell);
                 command.assignments.extend(assigned);
                 command.exports = true;
             }
@@ -45,18 +41,20 @@ impl Planner<'_> {
             "shift" => self.shift(operands, shell),
             "trap" => self.trap(operands, shell),
             "set" => self.set(operands),
-            "printf" => {
-                if let Some((option, rest)) = operands.split_first().filter(|(w, _)| w.start().starts_with('-')) {
-                    match (option.literal(), rest.first()) {
-                        (Some("--"), _) => {}
-                        (Some("-v"), Some(target)) => self.reads_into(name, std::slice::from_ref(target), shell),
-                        _ => self.doubt(format!("what `printf {}` sets is not known", option.raw)),
-                    }
-                }
-            }
+            "printf" => self.printf(operands, shell),
             "read" | "mapfile" | "readarray" | "getopts" | "unset" => self.reads_into(name, operands, shell),
             "eval" => self.eval(operands, shell),
             _ => {}
+        }
+    }
+
+    /// `printf -v` sets a variable.
+    fn printf(&mut self, operands: &[Word], shell: &mut Shell) {
+        let Some((option, rest)) = operands.split_first().filter(|(w, _)| w.start().starts_with('-')) else { return };
+        match (option.literal(), rest.first()) {
+            (Some("--"), _) => {}
+            (Some("-v"), Some(target)) => self.reads_into("printf", std::slice::from_ref(target), shell),
+            _ => self.doubt(format!("what `printf {}` sets is not known", option.raw)),
         }
     }
 
@@ -110,7 +108,11 @@ impl Planner<'_> {
         }
     }
 
-    fn declared(&mut self, operands: &[Word], shell: &mut Shell) -> Vec<(String, Word)> {
+    fn declared(&mut self, builtin: &str, operands: &[Word], shell: &mut Shell) -> Vec<(String, Word)> {
+        if matches!(builtin, "declare" | "typeset" | "local") && self.calls > 0 {
+            let names = operands.iter().filter_map(|w| w.start().split('=').next());
+            self.locals.extend(names.map(str::to_owned));
+        }
         let mut assigned = Vec::new();
         for word in operands {
             match word.start().split_once('=') {

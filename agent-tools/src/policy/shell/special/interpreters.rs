@@ -67,14 +67,37 @@ pub(super) fn interpreter(judge: &mut Judge<'_>, name: &str, words: &[Word], aro
             Rights::READ.union(Rights::EXECUTE),
         );
     }
-    let in_place = matches!(name, "perl" | "ruby")
-        && words.iter().any(|w| {
-            w.start().starts_with('-')
-                && !w.start().starts_with("--")
-                && w.start()[1..].trim_start_matches(['p', 'n', 'l', 'a', '0', 'w']).starts_with('i')
-        });
-    let mut given = false;
-    let mut at = 0;
+    let edits = |w: &Word| {
+        let letters = w.start().strip_prefix('-').filter(|letters| !letters.starts_with('-'));
+        letters.is_some_and(|letters| letters.trim_start_matches(['p', 'n', 'l', 'a', '0', 'w']).starts_with('i'))
+    };
+    let in_place = matches!(name, "perl" | "ruby") && words.iter().any(edits);
+    let Some((given, at)) = interpreter_options(judge, name, words, around) else { return };
+    let operands = words.get(at..).unwrap_or_default();
+    if given {
+        judge.needs.find(name, CODE.0, CODE.1);
+        judge.mentions(operands, &around.dirs);
+    } else if let Some((file, operands)) = operands.split_first().filter(|(file, _)| file.literal() != Some("-")) {
+        judge.code_file(file, operands, Rights::EXECUTE, around);
+    } else {
+        from_input(judge, around, false);
+    }
+    if in_place {
+        for word in operands {
+            judge.path(word, Rights::READ_WRITE, &around.dirs);
+            judge.beside(word, &around.dirs);
+        }
+    }
+}
+
+/// Whether code is given on the line, and where the operands begin; none where all is judged.
+fn interpreter_options(
+    judge: &mut Judge<'_>,
+    name: &str,
+    words: &[Word],
+    around: &Around<'_>,
+) -> Option<(bool, usize)> {
+    let (mut given, mut at) = (false, 0);
     while let Some(word) = words.get(at).filter(|w| w.start().starts_with('-') && w.literal() != Some("-")) {
         let letters = word.start();
         at += 1;
@@ -92,37 +115,24 @@ pub(super) fn interpreter(judge: &mut Judge<'_>, name: &str, words: &[Word], aro
         if requires {
             words.get(at).into_iter().for_each(|file| judge.code_file(file, &[], Rights::EXECUTE, around));
         }
-        if long || (short && letters.ends_with(['c', 'e', 'E', 'm', 'p', 'r'])) {
-            let Some(code) = words.get(at) else { break };
-            if code.literal().is_none() && !requires {
-                judge.doubt(format!("the code `{}` is computed", code.raw));
-            }
-            if letters.ends_with('m') && code.literal() == Some("pip") {
-                let wrapped = Around { wrappers: around.wrappers + 1, ..around.clone() };
-                return judge.words(&words[at..], &wrapped);
-            }
-            given |= !requires;
-            at += 1;
-            if matches!(name, "python" | "python3") {
-                break;
-            }
+        if !(long || (short && letters.ends_with(['c', 'e', 'E', 'm', 'p', 'r']))) {
+            continue;
+        }
+        let Some(code) = words.get(at) else { break };
+        if code.literal().is_none() && !requires {
+            judge.doubt(format!("the code `{}` is computed", code.raw));
+        }
+        if letters.ends_with('m') && code.literal() == Some("pip") {
+            judge.words(&words[at..], &Around { wrappers: around.wrappers + 1, ..around.clone() });
+            return None;
+        }
+        given |= !requires;
+        at += 1;
+        if matches!(name, "python" | "python3") {
+            break;
         }
     }
-    let operands = words.get(at..).unwrap_or_default();
-    if given {
-        judge.needs.find(name, CODE.0, CODE.1);
-        judge.mentions(operands, &around.dirs);
-    } else if let Some((file, operands)) = operands.split_first().filter(|(file, _)| file.literal() != Some("-")) {
-        judge.code_file(file, operands, Rights::EXECUTE, around);
-    } else {
-        from_input(judge, around, false);
-    }
-    if in_place {
-        for word in operands {
-            judge.path(word, Rights::READ_WRITE, &around.dirs);
-            judge.beside(word, &around.dirs);
-        }
-    }
+    Some((given, at))
 }
 
 /// Addresses of code, as interpreters fetch it themselves.
