@@ -255,7 +255,7 @@ mod tests {
             text.starts_with("a\n<!-- programs:begin -->\n\n| Programs |")
                 && text.ends_with("|\n\n<!-- programs:end -->\nb\n")
         );
-        assert!(!text.contains("old") && text.contains("`git push`"));
+        assert!(!text.contains("\nold\n") && text.contains("`git push`"));
     }
 
     #[test]

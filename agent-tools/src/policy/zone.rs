@@ -309,6 +309,9 @@ fn is_below(path: &Path, dir: &Path) -> bool {
 }
 
 /// Devices that hold nothing. By their plain name only: `/dev/fd/../sda` is none of them.
+///
+/// Of the descriptors only the three that every program has: a higher one is the command's own, and to open it anew is
+/// to open what lies behind it, perhaps to write what was only opened for reading.
 fn needs_nothing(path: &Path) -> bool {
     let text = path.as_os_str().as_encoded_bytes();
     match text.strip_prefix(b"/dev/") {

@@ -195,9 +195,11 @@ fn record(part: u64) {
 fn run(command: &str, cwd: &Path) -> Vec<Event> {
     let calls = "trace=open,openat,openat2,creat,execve,chdir,fchdir,clone,clone3,fork,vfork,connect,sendto,sendmsg,unlink,rmdir,mkdir,mknod,lchown,truncate,chmod,chown,utime,utimes,setxattr,unlinkat,mkdirat,mknodat,fchmodat,fchownat,utimensat,rename,link,renameat,renameat2,linkat,symlink,symlinkat,fchmod,fchown";
     let log = format!("{ROOT}/log");
-    let status = Command::new("strace")
+    // What a command leaves behind ends with it: each has processes of its own.
+    let status = Command::new("timeout")
+        .args(["-s", "KILL", "5", "unshare", "-pf", "--kill-child=KILL", "strace"])
         .args(["-ff", "-y", "--seccomp-bpf", "-qq", "-s", "200", "-e", calls, "-o", &log])
-        .args(["timeout", "-s", "KILL", "4", "bash", "-c", command])
+        .args(["bash", "-c", command])
         .current_dir(cwd)
         .env_clear()
         .envs(environment())
@@ -205,7 +207,7 @@ fn run(command: &str, cwd: &Path) -> Vec<Event> {
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .status();
-    assert!(status.is_ok(), "strace does not start");
+    assert!(status.is_ok(), "the recorder does not start");
     log::events(Path::new(ROOT), "log", cwd)
 }
 

@@ -87,7 +87,7 @@ const GUARDED: [&str; 9] = [
     "/etc/shells",
     "/etc/fstab",
     "l_etc/shells",
-    "/var/lib",
+    "/etc/skel",
 ];
 const FREE: [&str; 5] = ["/tmp/t/x", "/tmp/new", "/tmp/t", "/tmp", "/dev/null"];
 const PATTERNS: [&str; 18] = [
