@@ -49,6 +49,8 @@ pub(crate) struct Walk<'a> {
     pub(crate) follows: bool,
     /// A pattern for the names of files that count.
     pub(crate) name: Option<&'a str>,
+    /// Only what names look like is asked.
+    pub(crate) names: bool,
     /// All is looked at; otherwise what tools fetch or build is passed over, and the first key ends it.
     pub(crate) whole: bool,
 }
@@ -225,15 +227,16 @@ impl<'a> Ground<'a> {
     }
 
     fn look_at(&self, entry: &std::fs::DirEntry, walk: Walk<'_>, looked: &mut Looked) {
-        let (name, path) = (entry.file_name(), entry.path());
+        let name = entry.file_name();
         let is_link = entry.file_type().is_ok_and(|kind| kind.is_symlink());
         looked.links |= is_link;
         looked.odd |= name.as_encoded_bytes().iter().any(|b| b" \t\n\r'\"\\*?[".contains(b));
         let hidden = walk.visible && name.as_encoded_bytes().starts_with(b".");
         let meant = walk.name.is_none_or(|pattern| name.to_str().is_none_or(|name| matches(pattern, name)));
-        if hidden || !meant {
+        if hidden || !meant || walk.names {
             return;
         }
+        let path = entry.path();
         looked.later |= runs_later(&path);
         let leads_out = || is_link && walk.follows && self.locate(&path).zone != Some(Zone::Workspace);
         let leads_out = leads_out();

@@ -77,7 +77,7 @@ pub(super) enum Fed {
 }
 
 /// Directory entries that patterns may look at, in one command.
-const ENTRIES: usize = 3_000;
+const ENTRIES: usize = 2_000;
 const WRAPPERS: usize = 12;
 /// Parts of paths that are looked at, in one command.
 const STEPS: usize = 2_500;

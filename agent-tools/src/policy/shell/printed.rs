@@ -11,8 +11,10 @@ pub(super) enum Printed {
     Text(String),
     /// Digits.
     Number,
-    /// This, and then characters of a name: no slash, no blank, and never nothing.
-    Name(String),
+    /// Characters of a name: no slash, no blank, and never nothing.
+    Name,
+    /// A path that starts like this and did not exist before.
+    New(String),
     /// Paths, one a line; or one a NUL, where each is [`Below::whole`].
     Names(Below),
 }
@@ -126,7 +128,7 @@ fn date(words: &[&str]) -> Option<Printed> {
             _ => return None,
         }
     }
-    if number { Some(Printed::Number) } else { Some(Printed::Name(String::new())).filter(|_| format.contains('%')) }
+    if number { Some(Printed::Number) } else { Some(Printed::Name).filter(|_| format.contains('%')) }
 }
 
 /// A new file or directory directly below `/tmp`.
@@ -137,11 +139,11 @@ fn mktemp(words: &[&str], scope: &Scope<'_>) -> Option<Printed> {
         return None;
     }
     match words {
-        [] | ["-d"] => Some(Printed::Name("/tmp/tmp.".into())),
+        [] | ["-d"] => Some(Printed::New("/tmp/tmp.".into())),
         ["-d", template] | [template] => {
             let start = template.strip_prefix("/tmp/").filter(|rest| !rest.contains('/'))?.trim_end_matches('X');
             let plain = !start.is_empty() && template.ends_with("XXX") && !start.contains([' ', '*', '?', '[']);
-            plain.then(|| Printed::Name(format!("/tmp/{start}")))
+            plain.then(|| Printed::New(format!("/tmp/{start}")))
         }
         _ => None,
     }

@@ -55,7 +55,7 @@ impl Judge<'_> {
         dirs: &Dirs,
     ) {
         let Some(path) = word.pattern().filter(|_| self.spend(1)) else { return };
-        let walk = Walk { visible: reach.visible, follows: reach.follows, name, whole: false };
+        let walk = Walk { visible: reach.visible, follows: reach.follows, name, ..Walk::default() };
         for dir in dirs.0.iter().flatten() {
             let starts = match word.literal() {
                 Some(_) => vec![dir.join(&path)],
@@ -123,7 +123,7 @@ impl Judge<'_> {
                 .doubt(format!("what names lie below `{dir}` by then is not known: use `-print0` and `xargs -0`"));
         }
         for start in dirs.0.iter().flatten() {
-            let walk = Walk { whole: true, ..Walk::default() };
+            let walk = Walk { whole: true, names: true, ..Walk::default() };
             let left = ENTRIES.saturating_sub(self.entries);
             match self.ground.look_below(&start.join(dir), walk, left) {
                 Ok(looked) => {

@@ -40,7 +40,8 @@ impl Judge<'_> {
             match path.symlink_metadata() {
                 Ok(metadata) if metadata.is_dir() => {
                     let left = MOST.min(ENTRIES.saturating_sub(self.entries));
-                    let looked = self.ground.look_below(&path, Walk { whole: true, ..Walk::default() }, left);
+                    let looked =
+                        self.ground.look_below(&path, Walk { whole: true, names: true, ..Walk::default() }, left);
                     self.entries += looked.map_or(MOST, |looked| looked.entries);
                     looked.is_ok_and(|looked| !looked.links && !looked.odd)
                 }

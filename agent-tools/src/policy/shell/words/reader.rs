@@ -276,10 +276,9 @@ impl<'a> Reader<'a> {
         let alone = self.word.pieces.is_empty() && self.rest.is_empty();
         match printed::by_text(inside, self.scope) {
             Some(Printed::Number) => self.word.push(Piece::Number),
-            Some(Printed::Name(start)) => {
-                self.put(start);
-                self.word.push(Piece::Glob("*".into()));
-            }
+            Some(Printed::Name) => self.word.push(Piece::Glob("*".into())),
+            // Nothing has this name before: what stands for it is as good.
+            Some(Printed::New(start)) => self.put(format!("{start}XXXXXXXXXX")),
             Some(Printed::Text(text)) if quoted || !text.contains([' ', '\t', '\n', '*', '?', '[']) => self.put(text),
             // Several words, each of which is a name: only where the word is nothing else.
             Some(Printed::Names(names)) if !quoted && alone && !names.whole => {
