@@ -43,6 +43,7 @@ mod lenient;
 mod output;
 mod place;
 pub mod policy;
+mod repository;
 mod secrets;
 pub mod text;
 mod tool;

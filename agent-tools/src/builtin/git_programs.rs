@@ -1,13 +1,12 @@
 //! Switches off the programs that a repository's own configuration makes git start.
 //!
 //! Settings for all of git are overridden in any case, those of named drivers where the configuration of the repository
-//! around the working directory names some. A repository elsewhere (`git -C`) is judged by the classifier.
-
-use std::fs;
-use std::path::{Path, PathBuf};
+//! around the working directory, or of a submodule in it, names some. A repository elsewhere (`git -C`, `cd`) is judged
+//! by the classifier.
 
 use super::variables::lookup;
 use crate::place::Place;
+use crate::repository::{Settings, around, settings, with_submodules};
 
 /// Overridden whatever the repository says.
 const ALWAYS: &[(&str, &str)] = &[
@@ -17,31 +16,66 @@ const ALWAYS: &[(&str, &str)] = &[
     ("core.askPass", "/bin/false"),
     ("core.sshCommand", "ssh"),
     ("core.alternateRefsCommand", "true"),
+    ("core.editor", "true"),
+    ("sequence.editor", "true"),
     ("credential.helper", ""),
     ("log.showSignature", "false"),
+    ("gpg.program", "gpg"),
+    ("gpg.openpgp.program", "gpg"),
+    ("gpg.x509.program", "gpgsm"),
+    ("gpg.ssh.program", "ssh-keygen"),
+    ("gpg.ssh.defaultKeyCommand", ""),
+    ("interactive.diffFilter", "cat"),
+    ("protocol.ext.allow", "never"),
+    ("web.browser", ""),
+    ("help.browser", ""),
+    // Objects that are cleaned up are shown to a program first.
+    ("gc.auto", "0"),
+    ("maintenance.auto", "false"),
+    // What is put into new repositories runs later.
+    ("init.templateDir", ""),
 ];
+
+/// Where nobody knows all that is set, git had better not start: it refuses a value that is neither yes nor no.
+const REFUSAL: (&str, &str) =
+    ("core.fileMode", "the settings of this repository are more than could be looked through");
 
 /// An external diff cannot be unset, only be another one.
 const PLAIN_DIFF: &str = "f() { diff -u --label \"a/$1\" --label \"b/$1\" \"$2\" \"$5\"; true; }; f";
-
-/// How many files of configuration are read at most; they may name each other.
-const FILES: usize = 16;
-/// How much of each is read.
-const SIZE: u64 = 1024 * 1024;
 
 /// The variables that override a repository's configuration, after those that the session has.
 pub(super) fn switched_off(place: &Place) -> Vec<(String, String)> {
     let first = lookup(place, "GIT_CONFIG_COUNT").and_then(|n| n.to_str()?.parse::<usize>().ok()).unwrap_or(0);
     let mut settings: Vec<(String, String)> = ALWAYS.iter().map(|(k, v)| ((*k).into(), (*v).into())).collect();
-    for text in configurations(place) {
-        settings.extend(named_programs(&text));
-    }
+    settings.extend(of_repositories(place));
     let mut variables = vec![("GIT_CONFIG_COUNT".into(), (first + settings.len()).to_string())];
+    // Of several proxies the first one counts, which no setting replaces.
+    if lookup(place, "GIT_PROXY_COMMAND").is_none() {
+        variables.push(("GIT_PROXY_COMMAND".into(), String::new()));
+    }
     for (i, (key, value)) in (first..).zip(settings) {
         variables.push((format!("GIT_CONFIG_KEY_{i}"), key));
         variables.push((format!("GIT_CONFIG_VALUE_{i}"), value));
     }
     variables
+}
+
+/// What to set for the repositories around the working directory and those that lie in them.
+fn of_repositories(place: &Place) -> Vec<(String, String)> {
+    let repositories = around(&place.cwd);
+    let mut settings = Vec::new();
+    if !repositories.iter().any(|repository| repository.is_bare()) {
+        // Files of the working tree may look like a repository.
+        settings.push(("safe.bareRepository".into(), "explicit".into()));
+    }
+    // Where it cannot be told which submodules there are, the classifier lets no git run.
+    let all = with_submodules(repositories.clone()).unwrap_or(repositories);
+    let read = Settings::of(&all, place);
+    if read.partial {
+        settings.push((REFUSAL.0.into(), REFUSAL.1.into()));
+    }
+    settings.extend(read.texts.iter().flat_map(|text| named_programs(text)));
+    settings
 }
 
 /// What to set so that the programs named in this configuration do not run.
@@ -50,11 +84,21 @@ fn named_programs(text: &str) -> Vec<(String, String)> {
     if text.to_ascii_lowercase().contains("external") {
         off.push(("diff.external".into(), PLAIN_DIFF.into()));
     }
+    for foreign in settings(text).into_iter().filter(|s| s.section == "remote" && s.key == "vcs") {
+        off.push((format!("remote.{}.vcs", foreign.name), "none".into()));
+    }
     for (section, name) in sections(text) {
         let instead: &[(&str, &str)] = match section.as_str() {
             "filter" => &[("clean", ""), ("smudge", ""), ("process", ""), ("required", "false")],
             "diff" => &[("textconv", "cat"), ("command", PLAIN_DIFF)],
             "merge" => &[("driver", "false")],
+            "remote" => &[("uploadpack", "git-upload-pack"), ("receivepack", "git-receive-pack")],
+            "man" => &[("cmd", "man"), ("path", "man")],
+            "browser" | "difftool" | "mergetool" | "guitool" => &[("cmd", "true"), ("path", "true")],
+            "trailer" => &[("command", "true"), ("cmd", "true")],
+            "tar" if matches!(name.as_str(), "tgz" | "tar.gz") => &[("command", "gzip -cn")],
+            "tar" => &[("command", "false")],
+            "hook" => &[("command", "true"), ("enabled", "false")],
             _ => &[],
         };
         off.extend(instead.iter().map(|(key, value)| (format!("{section}.{name}.{key}"), (*value).into())));
@@ -86,56 +130,12 @@ fn quoted(text: &str) -> String {
     name
 }
 
-/// The texts of the configuration of the repository around the working directory, included files among them.
-fn configurations(place: &Place) -> Vec<String> {
-    let Some(git) = place.cwd.ancestors().find_map(git_directory) else { return Vec::new() };
-    let common = fs::read_to_string(git.join("commondir")).map_or_else(|_| git.clone(), |c| git.join(c.trim()));
-    let mut waiting = vec![common.join("config"), git.join("config.worktree")];
-    let mut texts = Vec::new();
-    while let Some(file) = waiting.pop()
-        && texts.len() < FILES
-    {
-        if let Some(text) = read(&file) {
-            let base = file.parent().unwrap_or(&place.cwd);
-            waiting.extend(included(&text).map(|path| match path.strip_prefix("~/") {
-                Some(_) => place.absolute(path),
-                None => base.join(path),
-            }));
-            texts.push(text);
-        }
-    }
-    texts
-}
-
-fn read(file: &Path) -> Option<String> {
-    let about = fs::metadata(file).ok()?;
-    let bytes = (about.is_file() && about.len() <= SIZE).then(|| fs::read(file).ok())??;
-    Some(String::from_utf8_lossy(&bytes).into_owned())
-}
-
-/// The git directory of the repository whose top this is, be it bare.
-pub(super) fn git_directory(top: &Path) -> Option<PathBuf> {
-    let git = top.join(".git");
-    if git.is_dir() {
-        return Some(git);
-    }
-    if let Ok(link) = fs::read_to_string(&git) {
-        return Some(top.join(link.strip_prefix("gitdir:")?.trim()));
-    }
-    (top.join("HEAD").is_file() && top.join("objects").is_dir()).then(|| top.to_owned())
-}
-
-/// The values of all keys `path`.
-fn included(text: &str) -> impl Iterator<Item = &str> {
-    text.lines().filter_map(|line| {
-        let entry = line.rsplit(']').next()?;
-        let (key, value) = entry.split_once('=')?;
-        key.trim().eq_ignore_ascii_case("path").then(|| value.trim().trim_matches('"'))
-    })
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::path::Path;
+    use std::process::Command;
+
     use super::*;
 
     #[test]
@@ -151,7 +151,7 @@ mod tests {
             let keys: Vec<String> = named_programs(text).into_iter().map(|(key, _)| key).collect();
             assert!(keys.iter().any(|key| key == expect), "{text:?}: {keys:?}");
         }
-        assert_eq!(named_programs("[core]\n\tbare = false\n[remote \"origin\"]\n"), []);
+        assert_eq!(named_programs("[core]\n\tbare = false\n[branch \"main\"]\n"), []);
     }
 
     #[test]
@@ -164,8 +164,106 @@ mod tests {
         let mut place = Place::new(at.path().join("sub"));
         place.env = vec![("GIT_CONFIG_COUNT".into(), "2".into())];
         let off = switched_off(&place);
-        assert_eq!(off[1], ("GIT_CONFIG_KEY_2".into(), "core.fsmonitor".into()));
+        assert_eq!(off[2], ("GIT_CONFIG_KEY_2".into(), "core.fsmonitor".into()));
         assert!(off.iter().any(|(_, key)| key == "filter.x.clean"), "{off:?}");
-        assert_eq!(off.len(), 1 + 2 * (off[0].1.parse::<usize>().unwrap() - 2));
+        assert_eq!(off.len(), 2 + 2 * (off[0].1.parse::<usize>().unwrap() - 2));
+    }
+
+    fn run(dir: &Path, more: &[(String, String)], command: &str) -> String {
+        let mut bash = Command::new("bash");
+        bash.args(["-c", command]).current_dir(dir).env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_PAGER", "cat");
+        bash.env("HOME", dir).env("GIT_CONFIG_SYSTEM", "/dev/null").env("GIT_EDITOR", "true");
+        bash.envs(more.iter().map(|(name, value)| (name, value)));
+        let out = bash.output().unwrap();
+        String::from_utf8_lossy(&[out.stdout, out.stderr].concat()).into_owned()
+    }
+
+    /// A repository with a program that leaves `ran`, and these settings; whether each command starts it, without and
+    /// with what is switched off.
+    fn held(prepare: &str, commands: &[&str]) {
+        let at = tempfile::tempdir().unwrap();
+        let dir = at.path().canonicalize().unwrap();
+        let start = r#"
+            git init -q -b main . && git config user.name u && git config user.email u@h
+            printf '#!/bin/sh\ntouch %s/ran\ncat\n' "$PWD" > .git/evil; chmod +x .git/evil
+            E=$PWD/.git/evil; echo one > f; git add f; git commit -qm one
+        "#;
+        run(&dir, &[], &format!("{start}\n{prepare}"));
+        for command in commands {
+            let _ = fs::remove_file(dir.join("ran"));
+            let said = run(&dir, &[], command);
+            assert!(dir.join("ran").exists(), "`{command}` starts nothing by itself: {said}");
+            fs::remove_file(dir.join("ran")).unwrap();
+            let off = switched_off(&Place::new(&dir));
+            let said = run(&dir, &off, command);
+            assert!(!dir.join("ran").exists(), "`{command}` ran it: {said}\n{off:?}");
+        }
+    }
+
+    /// A commit that only looks signed: what it says is asked of the program that checks.
+    const SIGNED: &str = r#"
+        { git cat-file commit HEAD | sed '/^$/,$d'; printf 'gpgsig -----BEGIN PGP SIGNATURE-----\n \n x\n -----END PGP SIGNATURE-----\n\nm\n'; } > .git/c
+        git update-ref HEAD $(git hash-object -t commit -w .git/c); git config gpg.program $E; git tag t
+    "#;
+
+    #[test]
+    fn programs_that_look_at_signatures_are_the_ordinary_ones() {
+        held(SIGNED, &["git log --show-signature", "git log --format=%G?", "git verify-commit HEAD"]);
+    }
+
+    #[test]
+    fn pages_are_shown_by_ordinary_programs() {
+        held("git config man.viewer x; git config man.x.cmd $E", &["git help log", "git log --help"]);
+        held("git config web.browser x; git config browser.x.cmd $E", &["git web--browse f"]);
+    }
+
+    #[test]
+    fn remotes_name_no_programs() {
+        let up = "git clone -q --bare . .git/up; git remote add up $PWD/.git/up; git config remote.up.uploadpack $E";
+        held(up, &["git ls-remote up", "git remote show up", "git fetch up"]);
+        let ext = "git config protocol.ext.allow always; git remote add up \"ext::$E x\"";
+        held(ext, &["git ls-remote up"]);
+        held("git config core.gitProxy $E", &["git ls-remote git://127.0.0.1:9/x"]);
+    }
+
+    #[test]
+    fn archives_are_packed_by_ordinary_programs() {
+        held("git config tar.tar.gz.command $E", &["git archive -o .git/y.tar.gz HEAD"]);
+    }
+
+    #[test]
+    fn submodules_name_no_programs() {
+        let sub = "git init -q s; cd s; echo '*.x filter=e diff=e' > .gitattributes; echo a > a.x; git add .;
+            git -c user.name=u -c user.email=u@h commit -qm s; git config filter.e.clean $E; git config diff.e.textconv $E;
+            cd ..; git add s; git -c user.name=u -c user.email=u@h commit -qm s; echo b > s/a.x";
+        held(sub, &["touch s/a.x; git status", "git diff --submodule=diff"]);
+    }
+
+    #[test]
+    fn files_that_look_like_a_repository_are_none() {
+        let bare = "mkdir -p n/objects n/refs; echo 'ref: refs/heads/x' > n/HEAD; cp .git/config n/config;
+            git config -f n/config diff.external $E; echo a > n/a; echo b > n/b";
+        held(bare, &["cd n && git diff --no-index a b"]);
+    }
+
+    #[test]
+    fn what_only_looks_like_a_repository_hides_none_around_it() {
+        let at = tempfile::tempdir().unwrap();
+        fs::create_dir_all(at.path().join(".git")).unwrap();
+        fs::create_dir_all(at.path().join("sub/.git")).unwrap();
+        fs::write(at.path().join(".git/config"), "[filter \"x\"] clean = ./evil\n").unwrap();
+        let off = switched_off(&Place::new(at.path().join("sub")));
+        assert!(off.iter().any(|(_, key)| key == "filter.x.clean"), "{off:?}");
+    }
+
+    #[test]
+    fn settings_beyond_what_is_read_make_git_refuse() {
+        let at = tempfile::tempdir().unwrap();
+        run(at.path(), &[], "git init -q .");
+        let mut config = fs::read_to_string(at.path().join(".git/config")).unwrap();
+        config.push_str(&"# filler\n".repeat(200_000));
+        fs::write(at.path().join(".git/config"), config).unwrap();
+        let said = run(at.path(), &switched_off(&Place::new(at.path())), "git status");
+        assert!(said.contains("more than could be looked through"), "{said}");
     }
 }

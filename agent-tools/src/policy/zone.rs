@@ -356,24 +356,39 @@ fn is_named_for_a_secret(name: &str) -> bool {
     DATA.contains(&extension) && (WORDS.contains(&last) || stem == "tokens")
 }
 
-/// Names of such files, wherever they lie.
-const RUN_LATER: [&str; 31] = [
+/// Names of such files, wherever they lie, and of directories that hold them.
+const RUN_LATER: [&str; 56] = [
     ".mcp.json",
     ".claude",
+    ".agents",
+    ".cursor",
+    ".vscode",
     ".devcontainer",
+    ".devcontainer.json",
     ".git",
+    ".husky",
     ".yarnrc",
     ".yarnrc.yml",
     ".npmrc",
     ".pnpmfile.cjs",
     ".pre-commit-config.yaml",
+    "lefthook.yml",
+    ".lefthook.yml",
     ".gdbinit",
     ".lldbinit",
     ".vimrc",
+    ".nvimrc",
+    ".nvim.lua",
     ".exrc",
+    ".dir-locals.el",
+    ".dir-locals-2.el",
     ".inputrc",
     ".zlogout",
     ".tool-versions",
+    "mise.toml",
+    ".mise.toml",
+    "mise.local.toml",
+    ".mise.local.toml",
     "rust-toolchain",
     "rust-toolchain.toml",
     ".bashrc",
@@ -389,29 +404,67 @@ const RUN_LATER: [&str; 31] = [
     ".envrc",
     ".gitconfig",
     "agent.yaml",
+    // What an agent is told to do.
+    "agents.md",
+    "agents.override.md",
+    "claude.md",
+    "claude.local.md",
+    "gemini.md",
+    "copilot-instructions.md",
+    ".cursorrules",
+    ".windsurfrules",
+    ".clinerules",
+    "skill.md",
 ];
 
-/// Files that a shell, git, an editor or this agent runs later without being asked.
+/// Files that a shell, git, an editor or this agent runs, or goes by, later without being asked.
 pub(crate) fn runs_later(resolved: &Path) -> bool {
     let names: Vec<String> =
         resolved.components().map(|c| c.as_os_str().to_string_lossy().to_ascii_lowercase()).collect();
     let last = names.last().map_or("", String::as_str);
     let in_cargo = names.iter().rev().nth(1).is_some_and(|dir| dir == ".cargo");
     let cargo = last == ".cargo" || (in_cargo && matches!(last, "config" | "config.toml"));
-    let editor = names.windows(2).any(|w| {
-        matches!(
-            (w[0].as_str(), w[1].as_str()),
-            (".vscode", "tasks.json" | "settings.json" | "launch.json")
-                | (".claude", "settings.json" | "settings.local.json" | "hooks")
-                | (".devcontainer", "devcontainer.json")
-        )
-    });
-    if RUN_LATER.contains(&last) || cargo || editor || names.windows(2).any(|w| w[0] == ".husky") {
-        return true;
+    let below = |pair: &[String]| is_run_below(&pair[0], &pair[1]);
+    RUN_LATER.contains(&last)
+        || cargo
+        || names.windows(2).any(below)
+        || in_git_directory(&names)
+        || in_bare_repository(resolved)
+}
+
+/// Whether what has this name, or lies below it, is run later in a directory of this name.
+fn is_run_below(dir: &str, name: &str) -> bool {
+    match dir {
+        ".husky" | ".devcontainer" | ".cursor" => true,
+        ".vscode" => matches!(name, "tasks.json" | "settings.json" | "launch.json" | "mcp.json"),
+        ".claude" => {
+            matches!(name, "settings.json" | "settings.local.json")
+                || matches!(name, "hooks" | "skills" | "commands" | "agents" | "plugins" | "rules")
+        }
+        ".agents" => name == "skills",
+        ".mise" | "mise" => matches!(name, "config.toml" | "tasks"),
+        _ => false,
     }
+}
+
+/// Hooks and settings of a repository, and what says where they lie.
+fn in_git_directory(names: &[String]) -> bool {
     let Some(git) = names.iter().position(|name| name == ".git") else { return false };
     let inside = &names[git + 1..];
-    inside.iter().any(|name| name == "hooks") || last == "config" || last == "config.worktree"
+    let kept = |name: &String| matches!(name.as_str(), "hooks" | "config" | "config.worktree" | "commondir" | "gitdir");
+    inside.iter().any(kept)
+        || inside.first().is_some_and(|name| matches!(name.as_str(), "worktrees" | "rebase-merge" | "rebase-apply"))
+        || (inside.len() == 1 && matches!(inside[0].as_str(), "modules" | "remotes" | "branches"))
+}
+
+/// The same in a directory that is a repository by itself: no other has a file of this name.
+fn in_bare_repository(resolved: &Path) -> bool {
+    let beside_head = |path: &Path| path.with_file_name("HEAD").symlink_metadata().is_ok();
+    match resolved.file_name().and_then(OsStr::to_str) {
+        Some("HEAD") => !resolved.components().any(|part| part.as_os_str() == ".git"),
+        Some("config" | "config.worktree" | "commondir" | "hooks") => beside_head(resolved),
+        _ => resolved.parent().is_some_and(|dir| dir.file_name() == Some(OsStr::new("hooks")) && beside_head(dir)),
+    }
 }
 
 /// Follows all links of an absolute path; what does not exist is taken as written. None where links go in circles.

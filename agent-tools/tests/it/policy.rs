@@ -415,6 +415,70 @@ fn a_workspace_is_where_the_person_started_and_what_was_added() {
     }
 }
 
+/// A repository with these settings, and what commands need in it.
+#[test]
+fn remotes_lead_where_the_repository_says() {
+    let config = "[remote \"origin\"]\n\turl = https://h.example/r\n[remote \"scp\"]\n\turl = h:r\n
+        [remote \"up\"]\n\turl = \"/home/u/other\"\n[remote \"file\"]\n\turl = file:///home/u/other\n
+        [remote \"both\"]\n\turl = https://h.example/r\n\tpushurl = ../../home/u/other\n
+        [remote \"run\"]\n\turl = ext::sh\n[url \"/home/u/\"]\n\tinsteadOf = x:\n
+        [remote \"short\"]\n\turl = x:other\n[remotes]\n\tgroup = up\n";
+    for (settings, command, expect) in [
+        (config, "git push origin main", "0020"),
+        (config, "git fetch origin", "0042"),
+        (config, "git push scp main", "0020"),
+        (config, "git push up HEAD:y", "0720"),
+        (config, "git push file", "0720"),
+        (config, "git push both", "0020"),
+        (config, "git push short", "0720"),
+        (config, "git fetch up", "0442"),
+        (config, "git pull up main", "0442"),
+        (config, "git ls-remote up", "0440"),
+        (config, "git remote show up", "0440"),
+        (config, "git remote update up", "0442"),
+        (config, "git push run", "unsure"),
+        (config, "git push", "unsure"),
+        (config, "git fetch --all", "unsure"),
+        (config, "git fetch group", "unsure"),
+        ("[remote \"origin\"]\n\turl = git@h.example:r\n[branch \"main\"]\n\tremote = origin\n", "git push", "0020"),
+        ("[remote \"up\"]\n\turl = /home/u/other\n", "git push", "0720"),
+        ("[branch \"main\"]\n\tremote = /home/u/other\n", "git pull", "0442"),
+    ] {
+        let at = tempfile::tempdir().unwrap();
+        std::fs::create_dir(at.path().join(".git")).unwrap();
+        std::fs::write(at.path().join(".git/config"), settings).unwrap();
+        let ours = verdict(&judge(command, &Place::new(at.path())));
+        assert_eq!(ours, expect, "{command}");
+    }
+}
+
+/// Settings of another repository than that of the working directory are not known where a command starts.
+#[test]
+fn git_in_another_repository_executes() {
+    let at = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    for dir in ["ws/.git", "ws/src", "ws/nested/.git", "ws/bare/objects", "other"] {
+        std::fs::create_dir_all(at.path().join(dir)).unwrap();
+    }
+    std::fs::write(at.path().join("ws/bare/HEAD"), "ref: refs/heads/main").unwrap();
+    let place = Place::new(at.path().join("ws"));
+    for (command, expect) in [
+        ("git status", "0004"),
+        ("cd src && git status", "0004"),
+        ("cd src && cd .. && git diff", "0004"),
+        ("cd . && git diff --no-index a b", "0004"),
+        ("cd nested && git status", "0005"),
+        ("cd bare && git diff --no-index a b", "0005"),
+        ("cd src && git status && cd ../nested && git status", "0005"),
+        ("tar xf a.tar && cd src && git status", "unsure"),
+        ("cd missing && git status", "0005"),
+    ] {
+        let ours = verdict(&judge(command, &place));
+        assert_eq!(ours, expect, "{command}");
+    }
+    std::fs::write(at.path().join("ws/.git/index"), "no index").unwrap();
+    assert_eq!(verdict(&judge("git status", &place)), "0005");
+}
+
 #[test]
 fn writing_what_runs_later_is_executing() {
     for (path, rights, expect) in [
@@ -427,7 +491,29 @@ fn writing_what_runs_later_is_executing() {
         (".git/HEAD", Rights::READ_WRITE, "0006"),
         (".envrc", Rights::WRITE, "0003"),
         ("agent.yaml", Rights::WRITE, "0003"),
-        ("AGENTS.md", Rights::WRITE, "0002"),
+        ("AGENTS.md", Rights::WRITE, "0003"),
+        ("sub/CLAUDE.md", Rights::WRITE, "0003"),
+        ("AGENTS.md", Rights::READ, "0004"),
+        ("README.md", Rights::WRITE, "0002"),
+        (".agents/skills/x/SKILL.md", Rights::WRITE, "0003"),
+        (".agents/skills/x/run.sh", Rights::WRITE, "0003"),
+        (".claude/settings.json", Rights::WRITE, "0003"),
+        (".claude/skills/x/y", Rights::WRITE, "0003"),
+        (".claude/notes.txt", Rights::WRITE, "0002"),
+        (".mcp.json", Rights::WRITE, "0003"),
+        (".vscode/tasks.json", Rights::WRITE, "0003"),
+        (".vscode/mcp.json", Rights::WRITE, "0003"),
+        (".devcontainer/setup.sh", Rights::WRITE, "0003"),
+        (".nvimrc", Rights::WRITE, "0003"),
+        (".dir-locals.el", Rights::WRITE, "0003"),
+        ("mise.toml", Rights::WRITE, "0003"),
+        (".git/commondir", Rights::WRITE, "0003"),
+        (".git/worktrees/x/gitdir", Rights::WRITE, "0003"),
+        (".git/rebase-merge/git-rebase-todo", Rights::WRITE, "0003"),
+        (".git/info/exclude", Rights::WRITE, "0002"),
+        (".git/index.lock", Rights::WRITE, "0002"),
+        ("nest/HEAD", Rights::WRITE, "0003"),
+        ("nest/config", Rights::WRITE, "0002"),
         ("~/.bashrc", Rights::READ_WRITE, "0700"),
         ("/tmp/x", Rights::READ_WRITE, "0000"),
     ] {

@@ -5,11 +5,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::caches;
-use crate::builtin::git_programs::git_directory;
 use crate::builtin::variables::lookup;
 use crate::place::Place;
 use crate::policy::zone::Ground;
 use crate::policy::{Mode, Rights, Zone};
+use crate::repository::git_directory;
 
 /// Devices that hold nothing, terminals that a program makes for itself, and shared memory.
 const ALWAYS: [&str; 10] = [

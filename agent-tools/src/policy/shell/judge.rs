@@ -338,9 +338,12 @@ impl<'a> Judge<'a> {
         if let Some(judge) = program.judge {
             special::judge(judge, self, name, words, &around);
         }
-        if name == "git" && taken.values.iter().any(|(kind, _)| *kind == Kind::Dir) {
-            // Another repository, with settings of its own.
-            self.needs.find("git -C", CODE.0, CODE.1);
+        if name == "git" {
+            let chosen = taken.values.iter().any(|(kind, _)| *kind == Kind::Dir);
+            if chosen || special::in_another_repository(self, &around.dirs) {
+                // It has settings of its own, which may name programs.
+                self.needs.find(if chosen { "git -C" } else { "git in another repository" }, CODE.0, CODE.1);
+            }
         }
         self.operands(program, &taken, listing, &around);
         self.aftermath(program, &taken, listing, &around);

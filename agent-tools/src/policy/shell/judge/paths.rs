@@ -138,7 +138,7 @@ impl Judge<'_> {
         found.map(|(found, _)| found)
     }
 
-    pub(super) fn locate(&mut self, path: &str, shown: &str, rights: Rights, dirs: &Dirs) {
+    pub(in crate::policy::shell) fn locate(&mut self, path: &str, shown: &str, rights: Rights, dirs: &Dirs) {
         if path.starts_with('/') {
             return self.at(Path::new(path), shown, rights);
         }

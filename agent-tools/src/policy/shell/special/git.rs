@@ -1,11 +1,146 @@
 //! Subcommands of git whose words say what would be lost, or which settings change.
 
+use std::path::Path;
+
 use super::super::arguments;
 use super::super::judge::{Around, Judge};
+use super::super::plan::Dirs;
 use super::super::programs;
 use super::super::words::Word;
 use super::git_index;
 use crate::policy::{Rights, Zone};
+use crate::repository::{self, Repository, Setting, Settings};
+
+/// Whether git would find another repository in one of these directories than in the working directory: only that one's
+/// settings are known where a command starts. One whose submodules cannot be told counts as another.
+pub(in crate::policy::shell) fn in_another_repository(judge: &Judge<'_>, dirs: &Dirs) -> bool {
+    let cwd = &judge.place().cwd;
+    let own = repository::around(cwd);
+    let other = |dir: &Path| {
+        let comes_about = !dir.is_dir() || judge.links.iter().any(|root| dir.starts_with(root));
+        dir != cwd && (comes_about || repository::around(dir) != own)
+    };
+    let elsewhere = dirs.0.as_ref().is_none_or(|dirs| dirs.iter().any(|dir| other(dir)));
+    elsewhere || repository::with_submodules(own).is_none()
+}
+
+/// Names of remotes lead where the repository says: on this machine that is a matter of the path.
+pub(super) fn remotes(judge: &mut Judge<'_>, name: &str, words: &[Word], around: &Around<'_>) {
+    let taken = programs::find(name).map(|program| arguments::take(program, words));
+    let operands = taken.map(|taken| taken.operands).unwrap_or_default();
+    let all =
+        operands.is_empty() || words.iter().any(|w| w.start().starts_with("--al") || w.start().starts_with("--mu"));
+    let rights = match name {
+        "git push" => Rights::READ_WRITE.union(Rights::EXECUTE),
+        _ => Rights::READ,
+    };
+    let named = if name == "git push" || name == "git pull" { 1 } else { operands.len() };
+    for dir in around.dirs.0.iter().flatten() {
+        let repositories = repository::around(dir);
+        let settings = Settings::of(&repositories, judge.place());
+        if settings.partial {
+            return judge.doubt("where the remotes of this repository lead is more than could be looked through");
+        }
+        let known: Vec<Setting> = settings
+            .entries()
+            .filter(|s| matches!(s.section.as_str(), "remote" | "url" | "remotes" | "branch"))
+            .collect();
+        let mut dirs: Vec<&Path> = repositories.iter().map(|repository| repository.top.as_path()).collect();
+        dirs.push(dir);
+        if repositories.iter().any(Repository::has_old_remotes) {
+            return judge.doubt("where the remotes in `.git/remotes` and `.git/branches` lead is not known here");
+        }
+        let remote = Remote { known: &known, dirs: &dirs, rights };
+        match &operands[..named.min(operands.len())] {
+            operands if !all => operands.iter().filter_map(|w| w.literal()).for_each(|word| remote.named(judge, word)),
+            _ => remote.every(judge),
+        }
+    }
+}
+
+/// What is known of the remotes of a repository.
+struct Remote<'a> {
+    known: &'a [Setting],
+    /// Where a path may start.
+    dirs: &'a [&'a Path],
+    rights: Rights,
+}
+
+impl Remote<'_> {
+    fn every(&self, judge: &mut Judge<'_>) {
+        let chosen = |s: &&Setting| match s.section.as_str() {
+            "remote" => s.key == "pushdefault",
+            "branch" => matches!(s.key.as_str(), "remote" | "pushremote"),
+            _ => false,
+        };
+        self.known.iter().filter(|s| is_address(s) || chosen(s)).for_each(|s| self.address(judge, &s.value));
+    }
+
+    fn named(&self, judge: &mut Judge<'_>, name: &str) {
+        let mut own = self.known.iter().filter(|s| s.name == name && is_address(s)).peekable();
+        if self.known.iter().any(|s| s.section == "remotes" && (s.name.is_empty() && s.key.eq_ignore_ascii_case(name)))
+        {
+            return self.every(judge);
+        }
+        if own.peek().is_none() {
+            return self.address(judge, name);
+        }
+        own.for_each(|s| self.address(judge, &s.value));
+    }
+
+    /// An address, and what other ones are put in its place.
+    fn address(&self, judge: &mut Judge<'_>, address: &str) {
+        self.leads(judge, address);
+        let instead = |s: &&Setting| s.section == "url" && s.key.ends_with("insteadof");
+        for setting in self.known.iter().filter(instead) {
+            if let Some(rest) = address.strip_prefix(setting.value.as_str()) {
+                self.leads(judge, &format!("{}{rest}", setting.name));
+            }
+        }
+    }
+
+    fn leads(&self, judge: &mut Judge<'_>, address: &str) {
+        let Some(path) = local(address) else {
+            if address.split('/').next().is_some_and(|start| start.contains("::")) {
+                judge.doubt(format!("which program reaches `{address}` is not known"));
+            }
+            return;
+        };
+        let plain = !path.contains('/');
+        for dir in self.dirs {
+            // A bare word is a path only where there is one.
+            let exists = [path.to_owned(), format!("{path}.git")].iter().any(|path| dir.join(path).exists());
+            if !plain || exists {
+                judge.locate(path, address, self.rights, &Dirs::at(dir));
+            }
+        }
+    }
+}
+
+fn is_address(setting: &Setting) -> bool {
+    setting.section == "remote" && matches!(setting.key.as_str(), "url" | "pushurl")
+}
+
+/// The path of an address on this machine.
+fn local(address: &str) -> Option<&str> {
+    let (scheme, rest) = address.split_once("://").unwrap_or(("", address));
+    match scheme {
+        "file" => Some(rest),
+        "" if rest.split('/').next().is_some_and(|start| start.contains(':')) => None,
+        "" => Some(rest),
+        _ => None,
+    }
+}
+
+/// A remote that is added leads somewhere: to a path that whoever pushes there later writes.
+pub(super) fn new_remotes(judge: &mut Judge<'_>, words: &[Word], around: &Around<'_>) {
+    for word in words {
+        let path = word.literal().filter(|text| !text.starts_with('-')).and_then(local);
+        if let Some(path) = path.filter(|path| path.contains('/') || *path == "..") {
+            judge.locate(path, &word.raw, Rights::READ_WRITE.union(Rights::EXECUTE), &around.dirs);
+        }
+    }
+}
 
 /// Paths are put back to what is committed.
 pub(super) fn checkout(judge: &mut Judge<'_>, words: &[Word], around: &Around<'_>) {
@@ -18,7 +153,8 @@ pub(super) fn checkout(judge: &mut Judge<'_>, words: &[Word], around: &Around<'_
     }
 }
 
-pub(super) fn push(judge: &mut Judge<'_>, words: &[Word]) {
+pub(super) fn push(judge: &mut Judge<'_>, words: &[Word], around: &Around<'_>) {
+    remotes(judge, "git push", words, around);
     if words.iter().any(|w| w.start().starts_with(['+', ':'])) {
         judge.destroys("what others pushed");
     }

@@ -14,14 +14,40 @@ use crate::policy::zone;
 const LARGEST: u64 = 32 << 20;
 /// What stands before a name: times, numbers, size and object, then two bytes of flags.
 const FIXED: usize = 62;
+/// Where among it stands what is kept: a file, a link, another repository.
+const MODE: usize = 24;
 
 /// Whether the repository that this directory belongs to keeps a file that holds keys; none where that cannot be told.
 pub(super) fn keeps_keys(dir: &Path) -> Option<bool> {
     let Some(git) = dir.ancestors().find_map(git_directory) else { return Some(false) };
-    let Ok(file) = fs::File::open(git.join("index")) else { return Some(false) };
+    let Some(bytes) = read(&git)? else { return Some(false) };
+    any_name(&bytes, |name, _| is_key(name))
+}
+
+/// The other repositories that the one in this git directory keeps, by their paths; none where that cannot be told.
+pub(crate) fn gitlinks(git: &Path) -> Option<Vec<PathBuf>> {
+    const LINK: u32 = 0o160_000;
+    let Some(bytes) = read(git)? else { return Some(Vec::new()) };
+    let mut links = Vec::new();
+    any_name(&bytes, |name, mode| {
+        if mode == LINK {
+            links.push(PathBuf::from(OsStr::from_bytes(name)));
+        }
+        false
+    })?;
+    Some(links)
+}
+
+/// The index, if there is one; nothing where it is not one that is read.
+fn read(git: &Path) -> Option<Option<Vec<u8>>> {
+    let path = git.join("index");
+    let Ok(about) = fs::metadata(&path) else { return Some(None) };
+    if !about.is_file() {
+        return None;
+    }
     let mut bytes = Vec::new();
-    file.take(LARGEST + 1).read_to_end(&mut bytes).ok()?;
-    if bytes.len() as u64 > LARGEST { None } else { any_name(&bytes, is_key) }
+    fs::File::open(path).ok()?.take(LARGEST + 1).read_to_end(&mut bytes).ok()?;
+    (bytes.len() as u64 <= LARGEST).then_some(Some(bytes))
 }
 
 /// Where git keeps things for a working tree whose top is here. In a linked one `.git` is a file that names it.
@@ -42,8 +68,8 @@ fn is_key(path: &[u8]) -> bool {
     zone::is_sensitive_name(OsStr::from_bytes(name))
 }
 
-/// Whether this holds of any name in an index; none where it is not understood.
-fn any_name(index: &[u8], holds: impl Fn(&[u8]) -> bool) -> Option<bool> {
+/// Whether this holds of any name in an index, and of what is kept by it; none where the index is not understood.
+fn any_name(index: &[u8], mut holds: impl FnMut(&[u8], u32) -> bool) -> Option<bool> {
     let word = |at: usize| Some(u32::from_be_bytes(index.get(at..at + 4)?.try_into().ok()?));
     if index.get(..4)? != b"DIRC" {
         return None;
@@ -54,6 +80,7 @@ fn any_name(index: &[u8], holds: impl Fn(&[u8]) -> bool) -> Option<bool> {
     }
     let (mut at, mut name) = (12, Vec::new());
     for _ in 0..count {
+        let mode = word(at + MODE)?;
         let flags = index.get(at + FIXED - 2)?;
         let extended = version > 2 && flags & 0x40 != 0;
         let start = at + FIXED + if extended { 2 } else { 0 };
@@ -71,11 +98,25 @@ fn any_name(index: &[u8], holds: impl Fn(&[u8]) -> bool) -> Option<bool> {
             // One to eight bytes of zero, up to a multiple of eight.
             at += (end - at) / 8 * 8 + 8;
         }
-        if holds(&name) {
+        if holds(&name, mode) {
             return Some(true);
         }
     }
-    Some(false)
+    whole(index, at).then_some(false)
+}
+
+/// Whether nothing behind the names, which end here, says that there are more in another file.
+fn whole(index: &[u8], mut at: usize) -> bool {
+    /// The sum at the end.
+    const SUM: usize = 20;
+    while at + SUM < index.len() {
+        let Some([name @ .., a, b, c, d]) = index.get(at..at + 8) else { return false };
+        if name == b"link" {
+            return false;
+        }
+        at += 8 + u32::from_be_bytes([*a, *b, *c, *d]) as usize;
+    }
+    at + SUM == index.len()
 }
 
 /// A number of git's variable length (that of offsets in packs), and where it ends.

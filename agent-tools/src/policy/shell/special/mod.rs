@@ -14,6 +14,8 @@ mod system;
 mod wrappers;
 
 pub(super) use self::find::{find_starts, is_find_test, only_name};
+pub(super) use self::git::in_another_repository;
+pub(crate) use self::git_index::gitlinks;
 use super::judge::{Around, Judge};
 use super::programs::{self, Program};
 use super::words::Word;
@@ -79,7 +81,9 @@ pub(super) fn judge(which: &str, judge: &mut Judge<'_>, name: &str, words: &[Wor
         "kill" => system::kill(judge, words),
         "checkout" => git::checkout(judge, words, around),
         "git-shows" => git::shows(judge, name, words, around),
-        "push" => git::push(judge, words),
+        "push" => git::push(judge, words, around),
+        "git-remote" => git::remotes(judge, name, words, around),
+        "git-remotes" => git::new_remotes(judge, words, around),
         "clone" => git::clone(judge, words, around),
         "date" => system::date(judge, words, around),
         "ps" => system::ps(judge, words),

@@ -1,16 +1,25 @@
 //! Programs that run another one with words of their own: `env`, `xargs`.
 
-use super::super::judge::{Around, Fed, Judge};
+use super::super::judge::{Around, CODE, Fed, Judge};
 use super::super::plan::{Dirs, is_name};
 use super::super::words::{Below, Piece, Word};
+
+/// How the variables begin that this agent sets for commands.
+const GUARDS: [&str; 4] = ["GIT_", "AGENT_", "SSH_", "PAGER"];
 
 pub(super) fn env(judge: &mut Judge<'_>, words: &[Word], around: &Around<'_>) {
     let mut around = around.clone();
     let mut at = 0;
+    let mut bare = false;
     while let Some(word) = words.get(at) {
         match (word.literal(), word.start().split_once('=')) {
-            (Some("-i" | "-" | "-0" | "--ignore-environment" | "--null" | "-v" | "--debug" | "--"), _) => {}
-            (Some("-u" | "--unset"), _) if words.get(at + 1).is_some_and(|w| w.literal() != Some("PATH")) => at += 1,
+            (Some("-i" | "-" | "--ignore-environment"), _) => bare = true,
+            (Some("-0" | "--null" | "-v" | "--debug" | "--"), _) => {}
+            (Some("-u" | "--unset"), _) if words.get(at + 1).is_some_and(|w| w.literal() != Some("PATH")) => {
+                at += 1;
+                bare |=
+                    words.get(at).and_then(Word::literal).is_none_or(|name| GUARDS.iter().any(|g| name.starts_with(g)));
+            }
             (Some("-C" | "--chdir"), _) => {
                 at += 1;
                 let dir = words.get(at).and_then(Word::literal);
@@ -27,7 +36,12 @@ pub(super) fn env(judge: &mut Judge<'_>, words: &[Word], around: &Around<'_>) {
         at += 1;
     }
     around.wrappers += 1;
-    judge.words(words.get(at..).unwrap_or_default(), &around);
+    let command = words.get(at..).unwrap_or_default();
+    if bare && !command.is_empty() {
+        // What keeps git from running programs that a repository names is told to it there.
+        judge.needs.find("env: without the environment", CODE.0, CODE.1);
+    }
+    judge.words(command, &around);
 }
 
 pub(super) fn xargs(judge: &mut Judge<'_>, words: &[Word], around: &Around<'_>) {
