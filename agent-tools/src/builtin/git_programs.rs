@@ -6,7 +6,7 @@
 
 use super::variables::lookup;
 use crate::place::Place;
-use crate::repository::{Settings, around, settings, with_submodules};
+use crate::repository::{Setting, Settings, around, settings, with_submodules};
 
 /// Overridden whatever the repository says.
 const ALWAYS: &[(&str, &str)] = &[
@@ -84,7 +84,7 @@ fn named_programs(text: &str) -> Vec<(String, String)> {
     if text.to_ascii_lowercase().contains("external") {
         off.push(("diff.external".into(), PLAIN_DIFF.into()));
     }
-    for foreign in settings(text).into_iter().filter(|s| s.section == "remote" && s.key == "vcs") {
+    for foreign in settings(text).into_iter().filter(|s| is_remote_program(s)) {
         off.push((format!("remote.{}.vcs", foreign.name), "none".into()));
     }
     for (section, name) in sections(text) {
@@ -92,7 +92,6 @@ fn named_programs(text: &str) -> Vec<(String, String)> {
             "filter" => &[("clean", ""), ("smudge", ""), ("process", ""), ("required", "false")],
             "diff" => &[("textconv", "cat"), ("command", PLAIN_DIFF)],
             "merge" => &[("driver", "false")],
-            "remote" => &[("uploadpack", "git-upload-pack"), ("receivepack", "git-receive-pack")],
             "man" => &[("cmd", "man"), ("path", "man")],
             "browser" | "difftool" | "mergetool" | "guitool" => &[("cmd", "true"), ("path", "true")],
             "trailer" => &[("command", "true"), ("cmd", "true")],
@@ -104,6 +103,12 @@ fn named_programs(text: &str) -> Vec<(String, String)> {
         off.extend(instead.iter().map(|(key, value)| (format!("{section}.{name}.{key}"), (*value).into())));
     }
     off
+}
+
+/// Whether it names the program that reaches a remote. Of several the first counts: only another kind of remote, which
+/// there is none of, keeps it from running.
+fn is_remote_program(setting: &Setting) -> bool {
+    setting.section == "remote" && matches!(setting.key.as_str(), "uploadpack" | "receivepack" | "vcs")
 }
 
 /// The named sections, `[section "name"]` or `[section.name]`. What only looks like one is found too: one too many is
@@ -185,7 +190,7 @@ mod tests {
         let dir = at.path().canonicalize().unwrap();
         let start = r#"
             git init -q -b main . && git config user.name u && git config user.email u@h
-            printf '#!/bin/sh\ntouch %s/ran\ncat\n' "$PWD" > .git/evil; chmod +x .git/evil
+            printf '#!/bin/sh\ntouch %s/ran\n' "$PWD" > .git/evil; chmod +x .git/evil
             E=$PWD/.git/evil; echo one > f; git add f; git commit -qm one
         "#;
         run(&dir, &[], &format!("{start}\n{prepare}"));
