@@ -6,7 +6,7 @@
 
 use super::variables::lookup;
 use crate::place::Place;
-use crate::repository::{Setting, Settings, around, settings, with_submodules};
+use crate::repository::{Repository, Setting, Settings, around, settings, with_submodules};
 
 /// Overridden whatever the repository says.
 const ALWAYS: &[(&str, &str)] = &[
@@ -64,7 +64,7 @@ pub(super) fn switched_off(place: &Place) -> Vec<(String, String)> {
 fn of_repositories(place: &Place) -> Vec<(String, String)> {
     let repositories = around(&place.cwd);
     let mut settings = Vec::new();
-    if !repositories.iter().any(|repository| repository.is_bare()) {
+    if !repositories.iter().any(Repository::is_bare) {
         // Files of the working tree may look like a repository.
         settings.push(("safe.bareRepository".into(), "explicit".into()));
     }
@@ -84,7 +84,7 @@ fn named_programs(text: &str) -> Vec<(String, String)> {
     if text.to_ascii_lowercase().contains("external") {
         off.push(("diff.external".into(), PLAIN_DIFF.into()));
     }
-    for foreign in settings(text).into_iter().filter(|s| is_remote_program(s)) {
+    for foreign in settings(text).into_iter().filter(is_remote_program) {
         off.push((format!("remote.{}.vcs", foreign.name), "none".into()));
     }
     for (section, name) in sections(text) {
