@@ -127,6 +127,7 @@ impl Session {
             policy: agent.policy.clone(),
             host,
             jobs: self.jobs.clone(),
+            permitted: None,
         }
     }
 

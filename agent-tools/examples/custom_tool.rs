@@ -2,7 +2,7 @@
 //!
 //! `cargo run -p agent-tools --example custom_tool`
 
-use agent_tools::policy::{Mode, Open, Rights, Zone};
+use agent_tools::policy::{Mode, Open, Rights, Zone, zone::locate};
 use agent_tools::toolset::{Parts, Toolset, tools};
 use agent_tools::{
     Call, CallKind, Declaration, Needs, Outline, Permit, Prepared, Tool, ToolContext, ToolError, ToolOutput, dispatch,
@@ -40,7 +40,8 @@ impl Tool for CountLines {
     }
 
     async fn prepare(&self, input: Which, cx: &ToolContext) -> Result<Prepared<usize>, ToolError> {
-        let mut opened = cx.files.open(&cx.place.absolute(&input.path)).await.map_err(|e| cannot(&input.path, e))?;
+        let mut opened =
+            cx.files.open(&locate(&input.path, &cx.place).resolved).await.map_err(|e| cannot(&input.path, e))?;
         let mut text = String::new();
         opened.reader.read_to_string(&mut text).map_err(|e| cannot(&input.path, e))?;
         Ok(Prepared::new(text.lines().count()))

@@ -25,6 +25,9 @@ pub struct ToolContext {
     pub host: Arc<dyn Host>,
     /// What outlives a call. Dropping the last context of a session ends it.
     pub jobs: Arc<Jobs>,
+    /// What the call at hand may do at most; none outside of a call. The gate sets it: a path is looked at again when it
+    /// is opened, and by then links may lead elsewhere.
+    pub permitted: Option<Mode>,
 }
 
 impl ToolContext {
@@ -40,11 +43,13 @@ impl ToolContext {
             policy: Arc::new(policy),
             host: Arc::new(Alone),
             jobs: Arc::new(Jobs::default()),
+            permitted: None,
         }
     }
 }
 
-/// Files as the tools read and write them. Paths are absolute.
+/// Files as the tools read and write them. Paths are absolute, with their links followed: an implementation follows none,
+/// so that what is opened is what was judged. `policy::zone::locate` gives such a path.
 #[async_trait]
 pub trait Files: Send + Sync {
     /// Opens a regular file for reading. Never waits for another process: a pipe, a socket, a device or a
@@ -56,7 +61,7 @@ pub trait Files: Send + Sync {
     async fn open(&self, path: &Path) -> io::Result<Opened>;
 
     /// Replaces the contents of a file, whole or not at all, or makes it and its parents. Keeps mode, owner where
-    /// possible, and writes through links. `expected` is what it held when the change was worked out (none: there was
+    /// possible. `expected` is what it held when the change was worked out (none: there was
     /// no file).
     ///
     /// # Errors

@@ -152,7 +152,8 @@ impl Opened<'_> {
             }
             Verdict::Ask { .. } | Verdict::Allow => {}
         }
-        let ready = match ready.prepare(cx).await {
+        let within = ToolContext { permitted: Some(cx.policy.permits(&outline)), ..cx.clone() };
+        let ready = match ready.prepare(&within).await {
             Ok(ready) => ready,
             Err(error) => return failed(&error),
         };

@@ -129,6 +129,7 @@ impl Bench {
             policy: Arc::new(setup.gate(Permissions::Auto)),
             host: Arc::new(Alone),
             jobs: Arc::<Jobs>::default(),
+            permitted: None,
         };
         Ok(Self { tools: setup.tools_alone(), cx, _store: store })
     }

@@ -1,28 +1,29 @@
 //! Files on the disk.
 //!
-//! All of it happens away from the runtime's threads, one hop a call. What is left out on purpose: the directory is not
+//! No link is followed: a path is judged with its links followed, and what was judged is what is opened, whoever puts a
+//! link in its place meanwhile. All of it happens away from the runtime's threads, one hop a call. What is left out on purpose: the directory is not
 //! synced after a rename (a crash of the machine may bring the old file back, never a torn one); a file with several
 //! hard links gets a file of its own, because writing in place could tear it; nothing is locked, because two changes
 //! never run at once and [`WriteError::Changed`] catches strangers.
 
-use std::fs::{self, File, Metadata, OpenOptions, Permissions};
+use std::fs::{File, Metadata, Permissions};
+use std::hash::{BuildHasher, RandomState};
 use std::io::{self, ErrorKind, Read, Write};
-use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::path::Path;
 use std::sync::{Arc, Weak};
 
 use async_trait::async_trait;
-use rustix::fs::{Access, Gid, OFlags, Uid};
+use rustix::fs::{Access, AtFlags, Gid, Mode, OFlags, RawMode, Uid};
 use rustix::io::Errno;
-use tempfile::{Builder, NamedTempFile};
 
-use crate::builtin::alike;
+use crate::builtin::{alike, direct};
 use crate::context::{Files, Opened, WriteError};
 
 /// How much is read of a file that claims to be empty, as those below `/proc` do.
 const UNSIZED: u64 = 16 << 20;
-/// How many links are followed to a file, as the kernel has it.
-const LINKS: usize = 40;
+/// How many names are tried for a temporary file.
+const TRIES: usize = 100;
 /// How many names of a directory are looked at for one that looks the same.
 const NAMES: usize = 10_000;
 
@@ -71,12 +72,11 @@ fn open(path: &Path) -> io::Result<Opened> {
     Ok(Opened { reader: Box::new(file.take(most)), len })
 }
 
-/// Looks before it opens, since opening a device can do something, and again after it, since the path may lead
-/// elsewhere by then.
-fn open_regular(path: &Path) -> io::Result<File> {
-    must_be_regular(&fs::metadata(path)?)?;
-    let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits();
-    let file = OpenOptions::new().read(true).custom_flags(flags.cast_signed()).open(path)?;
+/// Looks before it opens, since opening a device can do something, and again after it, since it may be another one by
+/// then. Follows no link.
+pub(super) fn open_regular(path: &Path) -> io::Result<File> {
+    must_be_regular(&direct::look(path)?.metadata()?)?;
+    let file = direct::open(path)?;
     must_be_regular(&file.metadata()?)?;
     Ok(file)
 }
@@ -88,6 +88,9 @@ fn must_be_regular(found: &Metadata) -> io::Result<()> {
     }
     if kind.is_dir() {
         return Err(ErrorKind::IsADirectory.into());
+    }
+    if kind.is_symlink() {
+        return Err(Errno::LOOP.into());
     }
     let what = match kind {
         k if k.is_fifo() => "a named pipe",
@@ -108,8 +111,9 @@ fn with_near_name(path: &Path, error: io::Error) -> io::Error {
 fn near_name(path: &Path) -> Option<String> {
     let missing = path.file_name()?.to_str()?;
     let looks = alike::folded(missing);
-    let names = fs::read_dir(path.parent()?).ok()?.take(NAMES).flatten().map(|entry| entry.file_name());
-    names.filter_map(|name| name.into_string().ok()).find(|name| name != missing && alike::folded(name) == looks)
+    let names = direct::listed(path.parent()?).ok()?.take(NAMES).flatten();
+    let names = names.filter_map(|entry| entry.file_name().to_str().map(str::to_owned).ok());
+    names.into_iter().find(|name| name != missing && alike::folded(name) == looks)
 }
 
 /// A file of another name that looks the same.
@@ -120,62 +124,46 @@ fn near_name(path: &Path) -> Option<String> {
 struct NearName(String);
 
 fn replace(path: &Path, expected: Option<&[u8]>, contents: &[u8], wanted: &Wanted) -> Result<(), WriteError> {
-    let target = final_target(path)?;
-    let before = regular_if_any(&target)?;
+    must_name_a_file(path)?;
+    let (parent, name) = (path.parent().unwrap_or(Path::new("/")), path.file_name().unwrap_or_default());
+    let found = if_any(direct::directory(parent))?;
+    let before = found.as_ref().map(|directory| regular_if_any(directory, name.as_ref())).transpose()?.flatten();
     if before.is_some() != expected.is_some() {
         return Err(WriteError::Changed);
     }
-    let directory = target.parent().unwrap_or(Path::new("/"));
-    match &before {
+    let directory = found.map_or_else(|| direct::made_directory(parent), Ok)?;
+    let spot = Spot { directory: &directory, name: name.as_ref() };
+    if before.is_some() {
         // A rename asks only the directory; a file that may not be written is not to be replaced either.
-        Some(_) => rustix::fs::access(&target, Access::WRITE_OK).map_err(io::Error::from)?,
-        None => fs::create_dir_all(directory)?,
+        rustix::fs::accessat(spot.directory, spot.name, Access::WRITE_OK, AtFlags::empty()).map_err(io::Error::from)?;
     }
-    let mut temporary = beside(directory, before.as_ref())?;
+    let mut temporary = spot.beside(before.as_ref())?;
     for piece in contents.chunks(1 << 20) {
         wanted.check()?;
-        temporary.as_file_mut().write_all(piece)?;
+        temporary.file.write_all(piece)?;
     }
-    temporary.as_file().sync_data()?;
+    temporary.file.sync_data()?;
     if let Some(expected) = expected
-        && !holds(&target, expected)?
+        && !spot.holds(expected)?
     {
         return Err(WriteError::Changed);
     }
     wanted.check()?;
-    put(temporary, &target, before.is_some())
+    temporary.put(spot.name, before.is_some())
 }
 
-fn put(temporary: NamedTempFile, target: &Path, replaces: bool) -> Result<(), WriteError> {
-    let done = if replaces { temporary.persist(target) } else { temporary.persist_noclobber(target) };
-    match done {
-        Ok(_) => Ok(()),
-        Err(e) if e.error.kind() == ErrorKind::AlreadyExists => Err(WriteError::Changed),
-        Err(e) => Err(e.error.into()),
-    }
-}
-
-fn regular_if_any(path: &Path) -> io::Result<Option<Metadata>> {
-    match fs::symlink_metadata(path) {
-        Ok(found) => must_be_regular(&found).map(|()| Some(found)),
+fn if_any<T>(found: io::Result<T>) -> io::Result<Option<T>> {
+    match found {
+        Ok(found) => Ok(Some(found)),
         Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
         Err(e) => Err(e),
     }
 }
 
-/// Where links lead in the end, whether or not there is a file.
-fn final_target(path: &Path) -> io::Result<PathBuf> {
-    let mut path = path.to_owned();
-    for _ in 0..LINKS {
-        must_name_a_file(&path)?;
-        match fs::read_link(&path) {
-            Ok(to) => path = path.parent().unwrap_or(Path::new("/")).join(to),
-            // EINVAL: there is something, and it is no link.
-            Err(e) if matches!(e.kind(), ErrorKind::InvalidInput | ErrorKind::NotFound) => return Ok(path),
-            Err(e) => return Err(e),
-        }
-    }
-    Err(Errno::LOOP.into())
+fn regular_if_any(directory: &File, name: &Path) -> io::Result<Option<Metadata>> {
+    let Some(found) = if_any(direct::look_in(directory, name))? else { return Ok(None) };
+    let found = found.metadata()?;
+    must_be_regular(&found).map(|()| Some(found))
 }
 
 /// `x/`, `x/.` and `x/..` name directories; `Path` would take the first two for `x`.
@@ -187,19 +175,93 @@ fn must_name_a_file(path: &Path) -> io::Result<()> {
     }
 }
 
-/// A temporary file in the same directory, with the mode and, where we may, the owner of the file that it will replace.
-fn beside(directory: &Path, before: Option<&Metadata>) -> io::Result<NamedTempFile> {
-    // The system takes the umask off the mode of a new file; an old file's is set exactly, below.
-    let mode = if before.is_some() { 0o600 } else { 0o666 };
-    let mut builder = Builder::new();
-    builder.prefix(".agent-").suffix(".tmp").permissions(Permissions::from_mode(mode));
-    let temporary = builder.tempfile_in(directory).map_err(without_path)?;
-    if let Some(before) = before {
-        let owned = give(temporary.as_file(), before)?;
-        let mode = before.mode() & if owned { 0o7777 } else { 0o777 };
-        temporary.as_file().set_permissions(Permissions::from_mode(mode))?;
+/// The place of a file: a directory that is open, so that nobody can put another one in its place, and a name in it.
+#[derive(Clone, Copy)]
+struct Spot<'a> {
+    directory: &'a File,
+    name: &'a Path,
+}
+
+impl<'a> Spot<'a> {
+    /// A temporary file in the same directory, with the mode and, where we may, the owner of the file that it will
+    /// replace.
+    fn beside(self, before: Option<&Metadata>) -> io::Result<Temporary<'a>> {
+        // The system takes the umask off the mode of a new file; an old file's is set exactly, below.
+        let mode = if before.is_some() { 0o600 } else { 0o666 };
+        let temporary = Temporary::new(self.directory, mode)?;
+        if let Some(before) = before {
+            let owned = give(&temporary.file, before)?;
+            let mode = before.mode() & if owned { 0o7777 } else { 0o777 };
+            temporary.file.set_permissions(Permissions::from_mode(mode))?;
+        }
+        Ok(temporary)
     }
-    Ok(temporary)
+
+    /// Whether the file holds exactly these bytes.
+    fn holds(self, expected: &[u8]) -> io::Result<bool> {
+        if regular_if_any(self.directory, self.name)?.is_none() {
+            return Ok(false);
+        }
+        let Some(file) = if_any(direct::open_in(self.directory, self.name))? else { return Ok(false) };
+        must_be_regular(&file.metadata()?)?;
+        holds(file, expected)
+    }
+}
+
+/// A file that is removed when it is dropped, unless it was put in the place of another.
+struct Temporary<'a> {
+    directory: &'a File,
+    name: String,
+    file: File,
+}
+
+impl<'a> Temporary<'a> {
+    fn new(directory: &'a File, mode: RawMode) -> io::Result<Self> {
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        for _ in 0..TRIES {
+            // Each of these is made with keys of its own: a source of chance.
+            let chance = RandomState::new().hash_one(TRIES);
+            let name = format!(".agent-{chance:016x}.tmp");
+            match rustix::fs::openat(directory, &name, flags, Mode::from_bits_retain(mode)) {
+                Ok(file) => return Ok(Self { directory, name, file: file.into() }),
+                Err(Errno::EXIST) => {}
+                Err(e) => return Err(e.into()),
+            }
+        }
+        Err(ErrorKind::AlreadyExists.into())
+    }
+
+    fn put(self, name: &Path, replaces: bool) -> Result<(), WriteError> {
+        let done = if replaces {
+            rustix::fs::renameat(self.directory, &self.name, self.directory, name)
+        } else {
+            self.put_anew(name)
+        };
+        match done {
+            Ok(()) => Ok(()),
+            Err(Errno::EXIST) => Err(WriteError::Changed),
+            Err(e) => Err(io::Error::from(e).into()),
+        }
+    }
+
+    /// Puts it where nothing is: never over what came there meanwhile.
+    fn put_anew(&self, name: &Path) -> rustix::io::Result<()> {
+        let (from, to) = (self.directory, self.directory);
+        #[cfg(target_os = "linux")]
+        match rustix::fs::renameat_with(from, &self.name, to, name, rustix::fs::RenameFlags::NOREPLACE) {
+            // Some file systems cannot do that.
+            Err(Errno::NOSYS | Errno::INVAL) => {}
+            done => return done,
+        }
+        rustix::fs::linkat(from, &self.name, to, name, AtFlags::empty())
+    }
+}
+
+impl Drop for Temporary<'_> {
+    fn drop(&mut self) {
+        // It is gone already where it was put in its place; elsewhere nobody is left to tell.
+        let _ = rustix::fs::unlinkat(self.directory, &self.name, AtFlags::empty());
+    }
 }
 
 /// Gives a file the owner and group of another, or the group alone. Tells whether both are the same now.
@@ -218,12 +280,7 @@ fn give(file: &File, like: &Metadata) -> io::Result<bool> {
 }
 
 /// Whether a file holds exactly these bytes. Reads at most one byte more.
-fn holds(path: &Path, expected: &[u8]) -> io::Result<bool> {
-    let mut file = match open_regular(path) {
-        Ok(file) => file,
-        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(false),
-        Err(e) => return Err(e),
-    };
+fn holds(mut file: File, expected: &[u8]) -> io::Result<bool> {
     let mut piece = vec![0; 1 << 16];
     let mut rest = expected;
     loop {
@@ -239,15 +296,10 @@ fn holds(path: &Path, expected: &[u8]) -> io::Result<bool> {
     }
 }
 
-/// The error of the system alone: the name of a temporary file tells nobody anything.
-fn without_path(error: io::Error) -> io::Error {
-    let code = std::error::Error::source(&error).and_then(|e| e.downcast_ref::<io::Error>()?.raw_os_error());
-    code.map_or(error, io::Error::from_raw_os_error)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
     use std::sync::mpsc;
     use std::time::Duration;
 

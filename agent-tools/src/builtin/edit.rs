@@ -4,7 +4,6 @@ use std::borrow::Cow;
 use std::fmt;
 use std::io::ErrorKind;
 use std::marker::PhantomData;
-use std::path::PathBuf;
 
 use async_trait::async_trait;
 use memchr::memmem;
@@ -13,6 +12,7 @@ use serde::de::DeserializeOwned;
 
 use crate::builtin::disk::{Wanted, away};
 use crate::builtin::encoding::{Encoding, shown};
+use crate::builtin::target::Target;
 use crate::builtin::write::{Planned, with_diff};
 use crate::builtin::{nearest, target};
 use crate::call::{CallKind, Outline};
@@ -303,14 +303,14 @@ impl<D: Dialect> Tool for Edit<D> {
     }
 
     async fn prepare(&self, input: D, cx: &ToolContext) -> Result<Prepared<Planned>, ToolError> {
-        let path = target::absolute(input.path(), &cx.place)?;
+        let target = Target::of(input.path(), cx)?;
         let written = input.path().to_owned();
-        let opened = cx.files.open(&path).await.map_err(|e| match e.kind() {
+        let opened = cx.files.open(&target.real).await.map_err(|e| match e.kind() {
             ErrorKind::NotFound => target::missing(D::missing(&written), e),
             _ => target::cannot("edit", &written, e),
         })?;
         let cut = self.cut;
-        let planned = away(move |wanted| plan(&input, path, opened, cut, wanted)).await;
+        let planned = away(move |wanted| plan(&input, target, opened, cut, wanted)).await;
         planned.map_err(|e| target::cannot("edit", &written, e))?
     }
 
@@ -321,7 +321,7 @@ impl<D: Dialect> Tool for Edit<D> {
 
 fn plan<D: Dialect>(
     input: &D,
-    path: PathBuf,
+    target: Target,
     opened: Opened,
     cut: Cut,
     wanted: &Wanted,
@@ -353,7 +353,7 @@ fn plan<D: Dialect>(
         return Ok(Planned::nothing(answer));
     }
     drop((text, edits));
-    Ok(Planned::change(name, Change::new(path, Some(before), Some(old), new), after, answer))
+    Ok(Planned::change(name, target.real, Change::new(target.path, Some(before), Some(old), new), after, answer))
 }
 
 fn too_long<D: Dialect>(edits: &[(&[u8], &[u8])]) -> Result<(), ToolError> {

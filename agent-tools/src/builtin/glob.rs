@@ -10,7 +10,7 @@ use serde::Deserialize;
 use crate::builtin::disk::{Wanted, away};
 use crate::builtin::first::First;
 use crate::builtin::walk::{self, Base, Filter, Found, Walk, Walked};
-use crate::builtin::{listing, target};
+use crate::builtin::{direct, listing, target};
 use crate::call::{Needs, Outline};
 use crate::context::{Permit, ToolContext};
 use crate::error::ToolError;
@@ -124,7 +124,10 @@ impl Work {
         })?;
         let mut first = new();
         workers.into_iter().for_each(|one| first.merge(one));
-        let lines: Vec<String> = first.into_sorted().map(|(below, ())| self.base.shown(&below)).collect();
+        // The names in a directory that was swapped for a link are not told.
+        let there = |below: &Path| direct::look(&self.base.real(below)).is_ok();
+        let found = first.into_sorted().filter(|(below, ())| there(below));
+        let lines: Vec<String> = found.map(|(below, ())| self.base.shown(&below)).collect();
         let hint = if files == 0 { self.nothing(place) } else { None };
         Ok(listing::fitted(cut, &lines, |shown| {
             let more = (shown < files).then(|| {

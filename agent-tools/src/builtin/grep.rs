@@ -1,13 +1,10 @@
 //! Finds lines in files by a regular expression.
 
-use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use async_trait::async_trait;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
-use rustix::fs::OFlags;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -16,7 +13,7 @@ use crate::builtin::fence::Fence;
 use crate::builtin::first::First;
 use crate::builtin::matching::{Line, Look, Matches, Searching};
 use crate::builtin::walk::{self, Base, Filter, Found, Walk, Walked};
-use crate::builtin::{listing, target};
+use crate::builtin::{direct, listing, target};
 use crate::call::Outline;
 use crate::context::{Permit, ToolContext};
 use crate::error::ToolError;
@@ -189,23 +186,19 @@ struct Worker<'a> {
 }
 
 impl Worker<'_> {
-    fn see(&mut self, path: &Path, below: &Path) {
-        if !self.fence.lets_through(path) {
+    fn see(&mut self, base: &Base, below: &Path) {
+        let path = base.real(below);
+        if !self.fence.lets_through(&path) {
             self.tally.secret += 1;
             return;
         }
         let wanted = self.tally.first.wants(below);
-        match open(path) {
+        // It was just seen as a file. If it is something else by now, it is not followed or waited for.
+        match direct::open(&path) {
             Ok(file) => self.tally.add(below, self.searching.of(file, wanted), wanted),
             Err(_) => self.tally.unreadable += 1,
         }
     }
-}
-
-/// Opens a file that was just seen as one. If it is something else by now, it is not followed or waited for.
-fn open(path: &Path) -> io::Result<File> {
-    let flags = (OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::NOFOLLOW).bits();
-    OpenOptions::new().read(true).custom_flags(flags.cast_signed()).open(path)
 }
 
 impl Work {
@@ -235,7 +228,7 @@ fn below<'a>(walk: &'a Walk<'_>, look: &'a Look, mode: Mode) -> io::Result<Walke
         fence: Fence::new(mode, walk.place),
         tally: Tally::new(look.room),
     };
-    walk.files(new, |worker, path| worker.see(path, path.strip_prefix(&walk.base.path).unwrap_or(path)))
+    walk.files(new, |worker, path| worker.see(walk.base, path.strip_prefix(&walk.base.path).unwrap_or(path)))
 }
 
 impl Report {

@@ -3,6 +3,7 @@
 mod alike;
 mod background;
 pub mod bash;
+mod direct;
 mod disk;
 pub mod edit;
 mod encoding;

@@ -14,6 +14,7 @@ use crate::call::Outline;
 use crate::context::{Opened, Permit, ToolContext};
 use crate::error::ToolError;
 use crate::output::ToolOutput;
+use crate::policy::Rights;
 use crate::text::{Cut, Kept};
 use crate::tool::{Declaration, Prepared, Tool};
 
@@ -136,7 +137,7 @@ impl<D: Dialect> Tool for Read<D> {
     }
 
     async fn prepare(&self, input: D, cx: &ToolContext) -> Result<Prepared<Work<D>>, ToolError> {
-        let path = target::absolute(input.path(), &cx.place)?;
+        let path = target::real(input.path(), Rights::READ, cx)?;
         let lines = input.lines()?;
         match cx.files.open(&path).await {
             Ok(opened) => Ok(Prepared::new(Work { input, lines, opened })),

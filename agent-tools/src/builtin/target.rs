@@ -7,10 +7,10 @@ use rustix::io::Errno;
 
 use crate::builtin::disk::Wanted;
 use crate::call::{CallKind, GrantKey, Outline};
-use crate::context::Opened;
+use crate::context::{Opened, ToolContext};
 use crate::error::ToolError;
 use crate::place::Place;
-use crate::policy::{Rights, zone};
+use crate::policy::{Mode, Rights, zone};
 
 /// The largest file that is changed: it is held in memory several times over (before, after, and both as text).
 pub(super) const MOST: u64 = 128 << 20;
@@ -31,12 +31,52 @@ fn outline(kind: CallKind, path: &str, line: Option<u64>, rights: Rights, grant:
     Outline::new(kind, path).at(place.absolute(path), line).needing(needs)
 }
 
-/// Where the file lies.
+/// Where a file lies that is to be changed.
+#[derive(Debug)]
+pub(super) struct Target {
+    /// The path that the model means.
+    pub(super) path: PathBuf,
+    /// The same with its links followed.
+    pub(super) real: PathBuf,
+}
+
+impl Target {
+    /// # Errors
+    /// Those of [`real`].
+    pub(super) fn of(path: &str, cx: &ToolContext) -> Result<Self, ToolError> {
+        let real = real(path, Rights::READ_WRITE, cx)?;
+        Ok(Self { path: cx.place.absolute(path), real })
+    }
+}
+
+/// Where the file really lies, links followed. It is opened by this path and without following any: whoever swaps
+/// something for a link after this gets nothing.
 ///
 /// # Errors
-/// No path was given.
-pub(super) fn absolute(path: &str, place: &Place) -> Result<PathBuf, ToolError> {
-    if path.is_empty() { Err(ToolError::new("no path provided")) } else { Ok(place.absolute(path)) }
+/// No path was given; its links lead elsewhere by now, where the call may not go.
+pub(super) fn real(path: &str, rights: Rights, cx: &ToolContext) -> Result<PathBuf, ToolError> {
+    if path.is_empty() {
+        return Err(ToolError::new("no path provided"));
+    }
+    let located = zone::locate(path, &cx.place);
+    let rights = zone::rights_on(&located.resolved, rights);
+    let needs = located.zone.map_or(Mode::NONE, |zone| Mode::NONE.with(zone, rights));
+    if !may(needs, cx) {
+        return Err(changed(path));
+    }
+    // That it names a directory is not to be lost.
+    let names_directory = path.ends_with('/') || path.ends_with("/.");
+    Ok(if names_directory { located.resolved.join("") } else { located.resolved })
+}
+
+/// Whether the call at hand may do this.
+pub(super) fn may(needs: Mode, cx: &ToolContext) -> bool {
+    cx.permitted.is_none_or(|permitted| permitted.covers(needs))
+}
+
+/// The answer where a path leads elsewhere than it did when it was judged.
+pub(super) fn changed(path: &str) -> ToolError {
+    ToolError::new(format!("{path} changed while the call was judged; call again"))
 }
 
 /// All that is in a file.
@@ -86,7 +126,7 @@ fn plainly(error: &io::Error) -> String {
         ErrorKind::FileTooLarge => "it is larger than 128 MiB; use a command that edits in a stream, such as sed",
         ErrorKind::WouldBlock => "there is nothing to read in it now",
         ErrorKind::Interrupted => "the call was cancelled",
-        _ if Errno::from_io_error(error) == Some(Errno::LOOP) => "its links lead in a circle",
+        _ if Errno::from_io_error(error) == Some(Errno::LOOP) => "its links lead in a circle, or changed meanwhile",
         _ => return error.to_string().split(" (os error").next().unwrap_or_default().to_lowercase(),
     };
     known.into()

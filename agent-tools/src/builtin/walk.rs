@@ -2,17 +2,18 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
-use std::{fs, io, thread};
+use std::{io, thread};
 
 use ignore::overrides::{Override, OverrideBuilder};
 use ignore::{DirEntry, ParallelVisitor, ParallelVisitorBuilder, WalkBuilder, WalkState};
 
 use crate::builtin::disk::{Wanted, away};
-use crate::builtin::{listing, target};
+use crate::builtin::{direct, listing, target};
 use crate::call::{CallKind, GrantKey, Needs, Outline};
 use crate::context::{Opened, ToolContext};
 use crate::error::ToolError;
 use crate::place::Place;
+use crate::policy::{Mode, Rights, zone};
 
 /// The most threads: more only fight for the disk.
 const THREADS: usize = 8;
@@ -22,6 +23,10 @@ const THREADS: usize = 8;
 pub(super) struct Base {
     /// The absolute path.
     pub(super) path: PathBuf,
+    /// The same with its links followed: what is found is opened below this, and no link is followed then.
+    real: PathBuf,
+    /// What reading there needs.
+    needs: Mode,
     /// In front of what is found: as the model wrote it, nothing for the working directory.
     shown: PathBuf,
     /// The model's own words, for messages.
@@ -35,7 +40,14 @@ impl Base {
         let from_home = given == "~" || given.starts_with("~/");
         let shown = if from_home { absolute.clone() } else { given.into() };
         // Without `.` and slashes that are too many: globs are matched against what follows the working directory.
-        Self { path: absolute.components().collect(), shown, given: given.into() }
+        let located = zone::locate(given, place);
+        let needs = located.zone.map_or(Mode::NONE, |zone| Mode::NONE.with(zone, Rights::READ));
+        Self { path: absolute.components().collect(), real: located.resolved, needs, shown, given: given.into() }
+    }
+
+    /// Where a file below it is opened.
+    pub(super) fn real(&self, below: &Path) -> PathBuf {
+        self.real.join(below)
     }
 
     /// How a path below it is written: as text on one line.
@@ -52,14 +64,19 @@ impl Base {
     /// Looks what lies there.
     ///
     /// # Errors
-    /// `missing` where there is nothing; what cannot be read.
+    /// `missing` where there is nothing; what cannot be read; its links lead by now where the call may not go.
     pub(super) async fn look(&self, missing: &str, cx: &ToolContext) -> Result<Found, ToolError> {
-        let path = self.path.clone();
-        let is_directory = away(move |_| fs::metadata(&path).map(|m| m.is_dir())).await.and_then(|found| found);
+        // Nobody moves the working directory itself.
+        if !self.given.is_empty() && !target::may(self.needs, cx) {
+            return Err(target::changed(&self.given));
+        }
+        let path = self.real.clone();
+        let look = move |_: &Wanted| direct::look(&path)?.metadata().map(|m| m.is_dir());
+        let is_directory = away(look).await.and_then(|found| found);
         if matches!(is_directory, Ok(true)) {
             return Ok(Found::Directory);
         }
-        match cx.files.open(&self.path).await {
+        match cx.files.open(&self.real).await {
             Ok(opened) => Ok(Found::File(opened)),
             Err(e) if e.kind() == io::ErrorKind::NotFound => {
                 let advice = "Look for it with Glob, or leave `path` out to search the working directory.";

@@ -9,6 +9,7 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
 use crate::builtin::disk::{Wanted, away};
+use crate::builtin::target::Target;
 use crate::builtin::{encoding, target};
 use crate::call::{CallKind, Outline};
 use crate::context::{Opened, Permit, ToolContext, WriteError};
@@ -89,17 +90,17 @@ impl<D: Dialect> Tool for Write<D> {
     }
 
     async fn prepare(&self, input: D, cx: &ToolContext) -> Result<Prepared<Planned>, ToolError> {
-        let path = target::absolute(input.path(), &cx.place)?;
+        let target = Target::of(input.path(), cx)?;
         if input.content().len() > D::MOST {
             return Err(ToolError::new(D::too_long(input.content().len())));
         }
-        let opened = match cx.files.open(&path).await {
+        let opened = match cx.files.open(&target.real).await {
             Ok(opened) => Some(opened),
             Err(e) if e.kind() == ErrorKind::NotFound => None,
             Err(e) => return Err(target::cannot("write", input.path(), e)),
         };
         let (written, cut) = (input.path().to_owned(), self.cut);
-        let planned = away(move |wanted| plan(&input, path, opened, cut, wanted)).await.and_then(|planned| planned);
+        let planned = away(move |wanted| plan(&input, target, opened, cut, wanted)).await.and_then(|planned| planned);
         planned.map_err(|e| target::cannot("write", &written, e))
     }
 
@@ -110,7 +111,7 @@ impl<D: Dialect> Tool for Write<D> {
 
 fn plan<D: Dialect>(
     input: &D,
-    path: PathBuf,
+    target: Target,
     opened: Option<Opened>,
     cut: Cut,
     wanted: &Wanted,
@@ -126,7 +127,8 @@ fn plan<D: Dialect>(
     let line = if old.is_none() { D::created } else { D::replaced };
     let answer = line(input.path(), &written);
     let answer = if D::TELLS_DIFF { with_diff(answer, &diff, cut) } else { answer };
-    Ok(Planned::change(input.path(), Change::new(path, before, old, content), content.as_bytes().to_vec(), answer))
+    let change = Change::new(target.path, before, old, content);
+    Ok(Planned::change(input.path(), target.real, change, content.as_bytes().to_vec(), answer))
 }
 
 /// A line and the diff below it. The line is always whole, the diff may be cut.
@@ -144,6 +146,7 @@ pub struct Planned {
 #[derive(Debug)]
 struct Writing {
     path: String,
+    real: PathBuf,
     change: Change,
     bytes: Vec<u8>,
 }
@@ -154,19 +157,19 @@ impl Planned {
         Prepared { work: Self { answer, writing: None }, change: None, harmless: true }
     }
 
-    /// These bytes are to be written; `path` is as the model wrote it.
-    pub(super) fn change(path: &str, change: Change, bytes: Vec<u8>, answer: String) -> Prepared<Self> {
-        let writing = Writing { path: path.to_owned(), change: change.clone(), bytes };
+    /// These bytes are to be written there; `path` is as the model wrote it.
+    pub(super) fn change(path: &str, real: PathBuf, change: Change, bytes: Vec<u8>, answer: String) -> Prepared<Self> {
+        let writing = Writing { path: path.to_owned(), real, change: change.clone(), bytes };
         Prepared { work: Self { answer, writing: Some(writing) }, change: Some(change), harmless: false }
     }
 
     /// Writes what was worked out, if the file is still the one that it was worked out for.
     pub(super) async fn carry_out(self, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
         let output = ToolOutput::ok(self.answer);
-        let Some(Writing { path, change, bytes }) = self.writing else {
+        let Some(Writing { path, real, change, bytes }) = self.writing else {
             return Ok(output);
         };
-        match cx.files.replace(&change.path, change.before.as_deref(), &bytes).await {
+        match cx.files.replace(&real, change.before.as_deref(), &bytes).await {
             Ok(()) => Ok(output.with(Details::Change(change))),
             Err(WriteError::Io(e)) => Err(target::cannot("write", &path, e)),
             Err(e @ WriteError::Changed) => Err(ToolError::new(format!(
