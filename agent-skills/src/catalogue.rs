@@ -42,7 +42,7 @@ impl Catalogue {
     /// wins; within a directory, `<name>.md` wins over `<name>/SKILL.md`.
     ///
     /// It never fails. A directory that does not exist has no skills; what else goes wrong is in
-    /// [`diagnostics`](Self::diagnostics). Links are followed.
+    /// [`diagnostics`](Self::diagnostics). Links are followed, but out of `dirs` only to Markdown files.
     pub fn discover<P: AsRef<Path>>(dirs: &[P]) -> Self {
         let mut catalogue = Self::default();
         for dir in dirs {
@@ -93,7 +93,7 @@ impl Catalogue {
         if let Some(folder) = &candidate.folder {
             self.tell_nested(folder);
         }
-        let Candidate { name, path, base, .. } = candidate;
+        let Candidate { name, path, base, found_in, .. } = candidate;
         if name.chars().any(char::is_control) {
             return self.tell(
                 &path,
@@ -104,7 +104,11 @@ impl Catalogue {
         if let Some(winner) = self.skills.get(&name).map(|skill| skill.path.clone()) {
             return self.tell_shadowed(&name, &path, &winner);
         }
-        match Skill::read(&name, path.clone(), base) {
+        if leads_astray(&path, &found_in) {
+            let message = "it is not listed: it is a link to something else than a Markdown file, outside of the skills directory";
+            return self.tell(&path, Some(&name), message.to_owned());
+        }
+        match Skill::read(&name, path.clone(), base, found_in) {
             Ok((skill, doubts)) => {
                 doubts.into_iter().for_each(|doubt| self.tell(&path, Some(&name), doubt));
                 self.skills.insert(name, skill);
@@ -153,6 +157,7 @@ struct Candidate {
     name: String,
     path: PathBuf,
     base: PathBuf,
+    found_in: PathBuf,
     /// The folder that is the skill's own.
     folder: Option<PathBuf>,
 }
@@ -172,11 +177,18 @@ fn candidate(dir: &Path, entry: &fs::DirEntry) -> Option<Candidate> {
         return None;
     }
     if path.is_dir() {
-        return Some(Candidate { name, path: path.join("SKILL.md"), base: path.clone(), folder: Some(path) });
+        let file = path.join("SKILL.md");
+        return Some(Candidate { name, path: file, base: path.clone(), found_in: dir.to_owned(), folder: Some(path) });
     }
     let lost_link = path.is_symlink() && !path.exists();
     let name = name.strip_suffix(".md").map(str::to_owned).or_else(|| lost_link.then_some(name))?;
-    Some(Candidate { name, path, base: dir.to_owned(), folder: None })
+    Some(Candidate { name, path, base: dir.to_owned(), found_in: dir.to_owned(), folder: None })
+}
+
+/// A project that a stranger made must not get at a key through a link: not even the head of such a file is read.
+fn leads_astray(path: &Path, found_in: &Path) -> bool {
+    let (Ok(target), Ok(found_in)) = (path.canonicalize(), found_in.canonicalize()) else { return false };
+    !target.starts_with(found_in) && target.extension().is_none_or(|ending| ending != "md")
 }
 
 /// The `SKILL.md` files below the subfolders of `folder`. Links are not followed here, so that a circle ends.

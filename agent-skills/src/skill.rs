@@ -23,6 +23,8 @@ pub struct Skill {
     pub path: PathBuf,
     /// The directory that the skill's own paths are relative to: the one that holds the file.
     pub base: PathBuf,
+    /// The directory of skills that it was found in.
+    pub found_in: PathBuf,
     /// The front matter's `name`, where it is another one.
     pub declared_name: Option<String>,
     /// The front matter's `license`, on one line.
@@ -44,8 +46,16 @@ impl Skill {
         Ok(read_start(&self.path, limit_bytes)?.text)
     }
 
+    /// The same of a file that is open already: for those who mind which file that is.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn load_from(file: impl io::Read, limit_bytes: u64) -> io::Result<String> {
+        Ok(start_of(file, 0, limit_bytes)?.text)
+    }
+
     /// Reads the head of a skill's file. Beside the skill come the doubts about it, each a sentence.
-    pub(crate) fn read(name: &str, path: PathBuf, base: PathBuf) -> io::Result<(Self, Vec<String>)> {
+    pub(crate) fn read(name: &str, path: PathBuf, base: PathBuf, found_in: PathBuf) -> io::Result<(Self, Vec<String>)> {
         let start = read_start(&path, HEAD)?;
         let page = front_matter::read(&start.text);
         let declared_name =
@@ -57,6 +67,7 @@ impl Skill {
             description: description(page.front.description.0.as_deref(), page.body),
             path,
             base,
+            found_in,
             declared_name,
             license: line(page.front.license.0),
             compatibility: line(page.front.compatibility.0),
@@ -125,6 +136,10 @@ struct Start {
 
 fn read_start(path: &Path, limit_bytes: u64) -> io::Result<Start> {
     let (file, length) = open_regular(path)?;
+    start_of(file, length, limit_bytes)
+}
+
+fn start_of(file: impl io::Read, length: u64, limit_bytes: u64) -> io::Result<Start> {
     // Room for all of it and a byte more: read at once, and not in pieces that double.
     let mut bytes = Vec::with_capacity(usize::try_from(length.min(limit_bytes) + 1).unwrap_or(0));
     file.take(limit_bytes).read_to_end(&mut bytes)?;

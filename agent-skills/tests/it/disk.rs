@@ -107,6 +107,30 @@ fn links_are_followed_and_circles_end() {
 }
 
 #[test]
+fn a_link_out_of_the_directory_to_anything_but_markdown_is_not_read() {
+    let lib = tree(&[("key", b"PRIVATE"), ("sk/SKILL.md", b"# shared"), (".env", b"PRIVATE"), ("note.md", b"# note")]);
+    let dir = tree(&[("own/SKILL.md", b"# own"), ("own/notes", b"# kept beside")]);
+    let (at, there) = (|name: &str| dir.path().join(name), |name: &str| lib.path().join(name));
+    for (link, target, listed) in [
+        ("lk/SKILL.md", there("key"), false),
+        ("flat.md", there(".env"), false),
+        ("pasted/SKILL.md", there("note.md"), true),
+        ("linked", there("sk"), true),
+        ("within/SKILL.md", at("own/notes"), true),
+    ] {
+        fs::create_dir_all(at(link).parent().unwrap()).unwrap();
+        symlink(target, at(link)).unwrap();
+        let catalogue = discover(dir.path());
+        let name = link.split(['/', '.']).next().unwrap();
+        assert_eq!(catalogue.get(name).is_some(), listed, "{link}");
+        let told = told(&catalogue);
+        assert_eq!(told.contains(&format!("{name}: it is not listed: it is a link")), !listed, "{link}: {told}");
+        assert!(!format!("{catalogue:?}").contains("PRIVATE"), "{link}");
+    }
+    assert_eq!(discover(dir.path()).get("linked").unwrap().found_in, dir.path());
+}
+
+#[test]
 fn one_directory_named_twice_is_no_clash() {
     let dir = tree(&[("a.md", b"# a")]);
     let link = tempfile::tempdir().unwrap();

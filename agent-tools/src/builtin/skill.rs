@@ -1,6 +1,7 @@
 //! Loads a skill.
 
 use std::marker::PhantomData;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use agent_skills::{Catalogue, Skill as Found};
@@ -8,12 +9,15 @@ use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
-use crate::builtin::disk::away;
+use crate::builtin::disk::{Wanted, away, open_regular};
 use crate::builtin::target;
-use crate::call::{CallKind, Outline};
+use crate::call::{CallKind, GrantKey, Needs, Outline};
 use crate::context::{Permit, ToolContext};
 use crate::error::ToolError;
 use crate::output::ToolOutput;
+use crate::place::Place;
+use crate::policy::Rights;
+use crate::policy::zone::{self, Ground};
 use crate::text::Cut;
 use crate::tool::{Declaration, Prepared, Tool};
 
@@ -71,10 +75,10 @@ impl<D: Dialect> Tool for Skill<D> {
         D::declaration(&self.skills)
     }
 
-    fn outline(&self, input: &D, _cx: &ToolContext) -> Outline {
+    fn outline(&self, input: &D, cx: &ToolContext) -> Outline {
         let outline = Outline::new(CallKind::Skill, input.name());
         match self.skills.get(base_name(input.name())) {
-            Some(skill) => outline.at(&skill.path, None),
+            Some(skill) => outline.at(&skill.path, None).needing(located(skill, &cx.place).1),
             None => outline,
         }
     }
@@ -87,11 +91,44 @@ impl<D: Dialect> Tool for Skill<D> {
         })
     }
 
-    async fn run(&self, skill: Found, _permit: &Permit<'_>, _cx: &ToolContext) -> Result<ToolOutput, ToolError> {
+    async fn run(&self, skill: Found, permit: &Permit<'_>, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
         let (name, cut) = (skill.name.clone(), self.cut);
-        let text = away(move |_| skill.load(LONGEST).map(|text| D::loaded(&skill, text))).await.and_then(|text| text);
+        let (real, needs) = located(&skill, &cx.place);
+        if !permit.mode().covers(needs.mode) {
+            return Err(target::changed(&name));
+        }
+        let load = move |_: &Wanted| {
+            let text = Found::load_from(open_regular(&real)?, LONGEST)?;
+            Ok(D::loaded(&skill, text))
+        };
+        let text = away(load).await.and_then(|text| text);
         text.map(|text| ToolOutput::ok(cut.told(text))).map_err(|e| target::cannot("read skill", &name, e))
     }
+}
+
+/// Where a skill's file really lies, and what loading it needs: nothing as a rule, but a link must not hand out what
+/// reading would not.
+fn located(skill: &Found, place: &Place) -> (PathBuf, Needs) {
+    let ground = Ground::new(place);
+    let path = place.cwd.join(&skill.path);
+    let found = ground.locate(&path);
+    let mut needs = Needs::default();
+    if !is_its_own(skill, &found.resolved, &ground) {
+        needs.find(path.to_string_lossy(), found.zone, Rights::READ);
+        needs.grants.push(GrantKey::new(format!("loading the skill {}", skill.name), needs.mode));
+    }
+    (found.resolved, needs)
+}
+
+/// Whether a skill's file is one of the directory that it was found in, and that one of the workspace where it seems so.
+fn is_its_own(skill: &Found, real: &Path, ground: &Ground<'_>) -> bool {
+    let place = ground.place();
+    let found_in = place.cwd.join(&skill.found_in);
+    let Some(directory) = zone::resolve(&found_in) else { return false };
+    let seems_in = |root: &&Path| found_in.starts_with(root);
+    let is_in = |root: &Path| zone::resolve(root).is_some_and(|root| directory.starts_with(root));
+    let plain = skill.path.strip_prefix(&skill.found_in).is_ok_and(|below| directory.join(below) == real);
+    real.starts_with(&directory) && place.workspace().filter(seems_in).all(is_in) && (plain || !ground.keeps_keys(real))
 }
 
 /// The last part of a path; names that are none are left for the catalogue not to know.

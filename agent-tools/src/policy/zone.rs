@@ -245,6 +245,11 @@ impl<'a> Ground<'a> {
         looked.guarded |= is_sensitive_name(&name) || is_keys_of_anyone(Path::new(&name)) || leads_out;
     }
 
+    /// Whether keys are kept there, whatever zone it is.
+    pub(crate) fn keeps_keys(&self, path: &Path) -> bool {
+        self.is_sensitive(path) || is_keys_of_anyone(path)
+    }
+
     fn is_sensitive(&self, path: &Path) -> bool {
         let below = |dir: &Path| is_below(path, dir);
         let homes = self.home.iter().chain(&self.place.home);

@@ -7,6 +7,7 @@ mod bash;
 mod calls;
 mod declared;
 mod files;
+mod links;
 mod page;
 mod policy;
 mod recorder;
