@@ -292,7 +292,7 @@ mod tests {
         "elsewhere",
         "names",
     ];
-    const JUDGES: [&str; 22] = [
+    const JUDGES: [&str; 24] = [
         "git-shows",
         "clone",
         "date",
@@ -315,6 +315,8 @@ mod tests {
         "checkout",
         "push",
         "git-config",
+        "git-remote",
+        "git-remotes",
     ];
 
     fn is_known(word: &str) -> bool {
