@@ -124,4 +124,24 @@ impl<'a> Permit<'a> {
     pub fn mode(&self) -> Mode {
         self.mode
     }
+
+    /// The same leave for what goes on when the call was answered.
+    #[cfg(feature = "builtin")]
+    pub(crate) fn lasting(&self) -> Lasting {
+        Lasting { call: self.call.clone(), mode: self.mode }
+    }
+}
+
+/// A leave that outlasts its call: a background command has it.
+#[cfg(feature = "builtin")]
+pub(crate) struct Lasting {
+    call: Call,
+    mode: Mode,
+}
+
+#[cfg(feature = "builtin")]
+impl Lasting {
+    pub(crate) fn permit(&self) -> Permit<'_> {
+        Permit { call: &self.call, mode: self.mode }
+    }
 }

@@ -389,7 +389,19 @@ async fn background_commands_are_listed_read_and_stopped_and_end_with_the_sessio
     assert!(told.contains("exit_code=143\nOutput: one\n[stopped]"), "{told}");
     assert!(told.contains("exit_code=124\nOutput: limit\n[... command timed out after 1 seconds ...]"), "{told}");
     let pid = std::fs::read_to_string(world.session.place.cwd.join("pid")).unwrap();
-    assert!(!std::path::Path::new(&format!("/proc/{}", pid.trim())).exists(), "what it started ended with it");
+    for _ in 0..500 {
+        if !runs(pid.trim()) {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("what it started ended with it");
+}
+
+/// Whether a process runs; one that has ended and waits to be asked how does not.
+fn runs(pid: &str) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit(')').next().and_then(|rest| rest.split_whitespace().next()).is_some_and(|state| state != "Z")
 }
 
 #[tokio::test]

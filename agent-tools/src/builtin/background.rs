@@ -14,8 +14,7 @@ use tokio::time::timeout;
 use super::group::Mark;
 use super::printed::Printed;
 use super::process::{End, NotRun, Order, Ran, Run};
-use crate::call::Call;
-use crate::context::{Permit, ToolContext};
+use crate::context::{Lasting, Permit, ToolContext};
 use crate::error::ToolError;
 use crate::host::{Host, Note, TaskEnd};
 use crate::jobs::{Job, Jobs, Task};
@@ -49,8 +48,7 @@ pub(super) fn start(
         limit,
         mark,
         printed: printed.clone(),
-        call: permit.call().clone(),
-        mode: permit.mode(),
+        leave: permit.lasting(),
         jobs: Arc::downgrade(&cx.jobs),
         stopped,
     };
@@ -80,8 +78,7 @@ struct Running {
     limit: Duration,
     mark: Mark,
     printed: Arc<Printed>,
-    call: Call,
-    mode: crate::policy::Mode,
+    leave: Lasting,
     jobs: Weak<Jobs>,
     stopped: watch::Receiver<bool>,
 }
@@ -89,7 +86,7 @@ struct Running {
 impl Running {
     async fn finish(self, cx: &ToolContext) -> TaskEnd {
         let run = Run { limit: self.limit, mark: self.mark, printed: &self.printed };
-        let ran = self.order.run(run, &Permit::new(&self.call, self.mode), cx).await;
+        let ran = self.order.run(run, &self.leave.permit(), cx).await;
         // What it left running goes on until the session ends.
         if let (Some(session), true) = (self.jobs.upgrade(), cx.jobs.alive()) {
             session.hold(Shared(cx.jobs.clone()));
