@@ -22,9 +22,16 @@ pub struct Place {
     pub env: Vec<(OsString, OsString)>,
     /// How commands are confined.
     pub sandbox: Sandbox,
-    /// The workspace's directories with their links followed, as they were at the first question: a command must not
-    /// move the workspace by laying a link in its place.
-    pub(crate) settled: OnceLock<Vec<PathBuf>>,
+    /// What was found at the first question.
+    pub(crate) settled: OnceLock<Settled>,
+}
+
+/// Directories with their links followed, as they were at the first question: a command must not move the workspace or
+/// the session by laying a link in its place.
+#[derive(Debug, Clone)]
+pub(crate) struct Settled {
+    pub(crate) workspace: Vec<PathBuf>,
+    pub(crate) store: Option<PathBuf>,
 }
 
 impl Place {

@@ -8,6 +8,7 @@ use super::target;
 use crate::context::{Files, WriteError};
 use crate::error::ToolError;
 use crate::place::Place;
+use crate::policy::zone;
 
 /// The checklist, as Markdown.
 pub const TODO: &str = "todo.md";
@@ -34,7 +35,8 @@ pub fn open_draft(place: &Place) -> Option<&Path> {
 
 /// Writes one of them, whole or not at all.
 pub(super) async fn save(name: &str, contents: &str, place: &Place) -> Result<(), ToolError> {
-    let Some(path) = path(name, place) else { return Ok(()) };
+    // By its real path: a link that was laid in its place since is not followed.
+    let Some(path) = zone::own_store(place).map(|store| store.join(name)) else { return Ok(()) };
     let (target, wanted) = (path.clone(), contents.to_owned());
     let before = away(move |_| before(&target)).await.and_then(|read| read);
     let before = before.map_err(|e| target::cannot("save", name, e))?;

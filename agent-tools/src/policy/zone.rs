@@ -9,7 +9,7 @@ use std::path::{Component, Path, PathBuf};
 use super::shell::matches;
 use super::{Rights, Zone};
 use crate::call::Needs;
-use crate::place::Place;
+use crate::place::{Place, Settled};
 
 /// Where a path leads, and which rights it is a matter of.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -81,6 +81,11 @@ pub(crate) struct Looked {
     pub(crate) entries: usize,
 }
 
+/// The session's directory, where it was at the first question.
+pub(crate) fn own_store(place: &Place) -> Option<PathBuf> {
+    Ground::new(place).store
+}
+
 /// A place made ready for many questions: its directories with their links followed once.
 pub(crate) struct Ground<'a> {
     place: &'a Place,
@@ -105,13 +110,13 @@ impl<'a> Ground<'a> {
             if cwd.is_absolute() && (!is_system(&cwd) || keeps_work(&cwd)) {
                 workspace.push(cwd);
             }
-            workspace
+            Settled { workspace, store: place.store.as_deref().map(follow) }
         };
-        let workspace = place.settled.get_or_init(settled).clone();
+        let Settled { workspace, store } = place.settled.get_or_init(settled).clone();
         Self {
             place,
             home,
-            store: place.store.as_deref().map(follow),
+            store,
             workspace,
             private: place.private.iter().map(|path| follow(path)).collect(),
             followed: RefCell::new(HashMap::from([(place.cwd.clone(), followed)])),

@@ -976,6 +976,21 @@ fn a_workspace_that_was_replaced_by_a_link_is_not_where_the_link_leads() {
     assert_ne!(locate("f", &place).zone, Some(Zone::Workspace));
 }
 
+/// The same for the session's own directory.
+#[test]
+fn a_session_that_was_replaced_by_a_link_is_not_where_the_link_leads() {
+    let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let (store, other) = (dir.path().join("session"), std::path::Path::new("/usr/share"));
+    std::fs::create_dir(&store).unwrap();
+    let mut place = Place::new(dir.path().join("ws"));
+    place.store = Some(store.clone());
+    let inside = store.join("x");
+    assert_eq!(locate(inside.to_str().unwrap(), &place).zone, None);
+    std::fs::rename(&store, dir.path().join("moved")).unwrap();
+    std::os::unix::fs::symlink(other, &store).unwrap();
+    assert_eq!(locate(inside.to_str().unwrap(), &place).zone, Some(Zone::System));
+}
+
 /// What git shows of a repository is as guarded as the keys that it keeps.
 #[test]
 fn git_shows_the_keys_that_a_repository_keeps() {

@@ -51,7 +51,7 @@ impl<'a> Arguments<'a> {
         // Names that look like options are looked for where names are listed.
         let listed = matches!(word.pieces.first(), Some(Piece::Below(_)));
         let could_be_option = !self.ended && word.start().is_empty() && word.is_unknown() && !listed;
-        if could_be_option && !program.options.is_empty() && !program.any {
+        if could_be_option && !program.options.is_empty() {
             self.doubt(format!("`{}` could be an option", word.raw));
         }
         if word.start().starts_with('+') && program.options.contains_key("+") {

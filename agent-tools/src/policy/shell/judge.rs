@@ -312,6 +312,11 @@ impl<'a> Judge<'a> {
         if !self.spend(1) {
             return;
         }
+        if !program.takes_any_words()
+            && let Some(word) = words.iter().find(|word| word.splits())
+        {
+            self.doubt(format!("`{name}`: `{}` without quotes could become options and further words", word.raw));
+        }
         if let Some(judge) = program.judge.filter(|_| program.alone) {
             return special::judge(judge, self, name, words, around);
         }

@@ -507,7 +507,10 @@ pub(super) fn is_name(text: &str) -> bool {
 
 /// Whether an element of a list names its place by more than a number: that is arithmetic, which runs what it is told.
 fn computes_a_place(listed: &str) -> bool {
-    let place = |word: &str| word.strip_prefix('[').map(|rest| rest.split(']').next().unwrap_or(rest).to_owned());
+    let place = |word: &str| {
+        let bare = word.trim_start_matches(['(', '\'', '"']);
+        bare.strip_prefix('[').map(|rest| rest.split(']').next().unwrap_or(rest).to_owned())
+    };
     let mut places = listed.split_whitespace().filter_map(place);
     (listed.contains("]=") || listed.contains("]+="))
         && places.any(|place| place.is_empty() || !place.chars().all(|c| c.is_ascii_digit()))

@@ -32,6 +32,14 @@ pub(super) struct Program {
     pub(super) keeps_names: bool,
 }
 
+impl Program {
+    /// Whether its words are text and nothing else, however many there are.
+    pub(super) fn takes_any_words(&self) -> bool {
+        let only_text = self.operands.iter().all(|operand| operand.kind == Kind::Text && operand.many);
+        self.options.is_empty() && self.judge.is_none() && !self.subs && only_text
+    }
+}
+
 /// A place for operands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Operand {

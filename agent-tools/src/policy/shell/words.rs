@@ -76,6 +76,11 @@ impl Word {
         self.pieces.iter().any(|p| matches!(p, Piece::Unknown | Piece::Number | Piece::Job | Piece::Below(_)))
     }
 
+    /// Whether it may become several words, or none: something that nobody knows stands outside of quotes.
+    pub(super) fn splits(&self) -> bool {
+        self.pieces.contains(&Piece::Unknown) && expands_unquoted(&self.raw)
+    }
+
     /// The same word, known text that meets put together.
     pub(super) fn joined(self) -> Self {
         let mut word = Self { raw: self.raw, pieces: Vec::new() };
@@ -255,6 +260,22 @@ pub(super) fn read_text(text: &str, scope: &Scope<'_>, found: &mut Found) -> Wor
         reader.in_double_quotes(None);
     }
     reader.word
+}
+
+/// Whether something is expanded outside of quotes.
+fn expands_unquoted(raw: &str) -> bool {
+    let (mut single, mut double, mut escaped) = (false, false, false);
+    for c in raw.chars() {
+        match c {
+            _ if escaped => escaped = false,
+            '\\' if !single => escaped = true,
+            '\'' if !double => single = !single,
+            '"' if !single => double = !double,
+            '$' | '`' if !single && !double => return true,
+            _ => {}
+        }
+    }
+    false
 }
 
 enum Braces {
