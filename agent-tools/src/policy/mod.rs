@@ -164,6 +164,15 @@ impl Policy for Gate {
         if rules.permissions == Permissions::Allow { Mode::ALL } else { rules.ceiling }
     }
 
+    fn permits(&self, call: &Outline) -> Mode {
+        let rules = self.rules();
+        // What was let through while a plan is open only reads: it is held to that.
+        if rules.planning.is_some() {
+            return rules.ceiling.reading().union(call.needs.mode);
+        }
+        self.ceiling().union(call.needs.mode)
+    }
+
     fn planning(&self, draft_in: Option<&Path>) {
         self.set(|rules| {
             if rules.planning.as_deref() != draft_in {

@@ -10,7 +10,9 @@ pub(super) fn changes_shell(name: &str) -> bool {
     )
 }
 
-const PROGRAM_NAMES: [&str; 46] = [
+const PROGRAM_NAMES: [&str; 47] = [
+    // Tells our own commands apart.
+    "AGENT_CALL",
     "PATH",
     "BASH_ENV",
     "ENV",
@@ -159,7 +161,10 @@ pub(super) fn means_something(name: &str) -> bool {
         ["BASH", "HIST", "COMP_", "READLINE_", "MAIL", "COPROC", "PS", "LC_", "GIT_", "SSH", "TMP", "XDG_"];
     const NAMES: &str = "ENV FIGNORE EXECIGNORE FUNCNEST GROUPS INPUTRC TMOUT TIMEFORMAT TEMPDIR OPTIND OPTARG OPTERR RANDOM SECONDS LINENO UID EUID PPID REPLY MAPFILE SHLVL DIRSTACK LANG LANGUAGE TZ TERM USER LOGNAME _ auto_resume histchars";
     let odd = !is_own_name(name) && name.to_ascii_lowercase().contains("proxy");
-    odd || changes_shell(name)
+    // Files that programs read when they start.
+    let start_up = ["RC", "RCFILE", "RCPATH"].iter().any(|end| name.ends_with(end));
+    odd || start_up
+        || changes_shell(name)
         || names_program(name)
         || STARTS.iter().any(|start| name.starts_with(start))
         || NAMES.split(' ').any(|known| known == name)

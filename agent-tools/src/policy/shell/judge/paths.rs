@@ -20,6 +20,16 @@ impl Judge<'_> {
         }
     }
 
+    /// Files of unknown names come about here: in the workspace there may be some among them that something runs later.
+    pub(in crate::policy::shell) fn unpacks_here(&mut self, what: &str, dirs: &Dirs) {
+        let Some(dirs) = &dirs.0 else { return self.doubt("which directory it works in is not known") };
+        for dir in dirs {
+            let zone = self.ground.locate(dir).zone;
+            let later = if zone == Some(Zone::Workspace) { Rights::EXECUTE } else { Rights::NONE };
+            self.needs.find(what, zone, Rights::READ_WRITE.union(later));
+        }
+    }
+
     /// Words of programs that do with them what they like: what looks like a path outside may be read.
     pub(in crate::policy::shell) fn mentions(&mut self, words: &[Word], dirs: &Dirs) {
         self.mentioned(words, Rights::READ, dirs);

@@ -60,7 +60,7 @@ pub(super) fn tar(judge: &mut Judge<'_>, words: &[Word], around: &Around<'_>) {
         }
     }
     if extracts {
-        judge.here("tar", Rights::READ_WRITE, &dirs);
+        judge.unpacks_here("tar", &dirs);
     }
     if creates {
         members.iter().for_each(|word| judge.tree(word, Rights::READ, Reach::ALL, &dirs));
