@@ -43,6 +43,7 @@ mod lenient;
 mod output;
 mod place;
 pub mod policy;
+#[cfg(feature = "builtin")]
 mod repository;
 mod secrets;
 pub mod text;

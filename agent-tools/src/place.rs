@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+#[cfg(feature = "builtin")]
 use std::sync::OnceLock;
 
 /// Where a session is: everything that a program would otherwise ask the process for.
@@ -23,11 +24,13 @@ pub struct Place {
     /// How commands are confined.
     pub sandbox: Sandbox,
     /// What was found at the first question.
+    #[cfg(feature = "builtin")]
     pub(crate) settled: OnceLock<Settled>,
 }
 
 /// Directories with their links followed, as they were at the first question: a command must not move the workspace or
 /// the session by laying a link in its place.
+#[cfg(feature = "builtin")]
 #[derive(Debug, Clone)]
 pub(crate) struct Settled {
     pub(crate) workspace: Vec<PathBuf>,
