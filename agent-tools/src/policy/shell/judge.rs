@@ -6,8 +6,9 @@ mod links;
 mod operands;
 mod paths;
 
-use std::collections::HashSet;
-use std::path::PathBuf;
+use std::cell::RefCell;
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
 
 use super::arguments::{self, Arguments};
 use super::names;
@@ -40,9 +41,25 @@ pub(super) struct Judge<'a> {
     pub(super) grants: Vec<GrantKey>,
     /// What was needed for words, before the command that they belong to.
     loose: Mode,
+    /// What was seen of repositories: each is looked at once, however many commands are about it.
+    pub(super) repositories: RefCell<Looks>,
     /// What was found, so that no path is told of twice.
     seen: HashSet<(String, Option<Zone>, Rights)>,
 }
+
+/// What is asked about the repository of a directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Look {
+    /// Whether it is another one than that of the session.
+    Another,
+    /// Whether not all of its submodules are known.
+    Unclear,
+    /// Whether it keeps keys, or nobody knows.
+    Keys,
+}
+
+/// The answers so far.
+pub(super) type Looks = HashMap<(Look, PathBuf), bool>;
 
 /// What stands around a command while it is judged.
 #[derive(Debug, Clone)]
@@ -132,8 +149,14 @@ impl<'a> Judge<'a> {
             beside: false,
             grants: Vec::new(),
             loose: Mode::NONE,
+            repositories: RefCell::default(),
             seen: HashSet::new(),
         }
+    }
+
+    /// What is asked about the repository of this directory, looked up once.
+    pub(super) fn look(&self, what: Look, dir: &Path, look: impl FnOnce() -> bool) -> bool {
+        *self.repositories.borrow_mut().entry((what, dir.to_path_buf())).or_insert_with(look)
     }
 
     pub(super) fn place(&self) -> &'a Place {

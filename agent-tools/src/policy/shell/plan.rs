@@ -134,7 +134,7 @@ pub(super) fn plan(text: &str, dirs: Dirs, place: &Place, depth: usize) -> Plan 
 pub(super) const TEXTS: usize = 16;
 const COMMANDS: usize = 2_000;
 /// Steps before a text takes too long to be followed.
-const STEPS: usize = 6_000;
+const STEPS: usize = 5_000;
 /// Variables that are followed.
 const NAMES: usize = 100;
 /// A loop over more words is judged once, with a variable that may be any of them.

@@ -161,7 +161,7 @@ impl Judge<'_> {
     }
 
     /// Whether there is room for this many more steps.
-    pub(super) fn spend(&mut self, steps: usize) -> bool {
+    pub(in crate::policy::shell) fn spend(&mut self, steps: usize) -> bool {
         self.steps += steps;
         if self.steps > STEPS {
             self.doubt("it names too many paths to be followed");

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::super::arguments;
-use super::super::judge::{Around, Judge};
+use super::super::judge::{Around, Judge, Look};
 use super::super::plan::Dirs;
 use super::super::programs;
 use super::super::words::Word;
@@ -11,17 +11,20 @@ use super::git_index;
 use crate::policy::{Rights, Zone};
 use crate::repository::{self, Repository, Setting, Settings};
 
+/// How many steps it counts to read the settings of a repository.
+const SETTINGS: usize = 100;
+
 /// Whether git would find another repository in one of these directories than in the working directory: only that one's
 /// settings are known where a command starts. One whose submodules cannot be told counts as another.
 pub(in crate::policy::shell) fn in_another_repository(judge: &Judge<'_>, dirs: &Dirs) -> bool {
     let cwd = &judge.place().cwd;
-    let own = repository::around(cwd);
     let other = |dir: &Path| {
-        let comes_about = !dir.is_dir() || judge.links.iter().any(|root| dir.starts_with(root));
-        dir != cwd && (comes_about || repository::around(dir) != own)
+        let comes_about = || !dir.is_dir() || judge.links.iter().any(|root| dir.starts_with(root));
+        let another = || judge.look(Look::Another, dir, || repository::around(dir) != repository::around(cwd));
+        dir != cwd && (comes_about() || another())
     };
     let elsewhere = dirs.0.as_ref().is_none_or(|dirs| dirs.iter().any(|dir| other(dir)));
-    elsewhere || repository::with_submodules(own).is_none()
+    elsewhere || judge.look(Look::Unclear, cwd, || repository::with_submodules(repository::around(cwd)).is_none())
 }
 
 /// Names of remotes lead where the repository says: on this machine that is a matter of the path.
@@ -36,6 +39,9 @@ pub(super) fn remotes(judge: &mut Judge<'_>, name: &str, words: &[Word], around:
     };
     let named = if name == "git push" || name == "git pull" { 1 } else { operands.len() };
     for dir in around.dirs.0.iter().flatten() {
+        if !judge.spend(SETTINGS) {
+            return;
+        }
         let repositories = repository::around(dir);
         let settings = Settings::of(&repositories, judge.place());
         if settings.partial {
@@ -201,7 +207,7 @@ pub(super) fn shows(judge: &mut Judge<'_>, name: &str, words: &[Word], around: &
         return;
     }
     let Some(dirs) = &around.dirs.0 else { return };
-    if dirs.iter().any(|dir| git_index::keeps_keys(dir) != Some(false)) {
+    if dirs.iter().any(|dir| judge.look(Look::Keys, dir, || git_index::keeps_keys(dir) != Some(false))) {
         judge.needs.find(format!("{name}: keys that the repository keeps"), Some(Zone::System), Rights::READ);
     }
 }
