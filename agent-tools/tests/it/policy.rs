@@ -1055,3 +1055,20 @@ fn git_shows_the_keys_that_a_repository_keeps() {
         assert!(!keys(command), "{command} shows none");
     }
 }
+
+/// A pattern in a variable or an argument is matched before something is put behind it.
+#[test]
+fn what_is_put_behind_a_pattern_is_put_behind_each_name() {
+    let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    std::fs::write(dir.path().join(".env"), "KEY=x").unwrap();
+    let place = Place::new(dir.path());
+    for command in [
+        "for f in .e*; do echo x > \"$f.bak\"; done",
+        "f() { echo x > \"$1.bak\"; }; f .e*",
+        "for f in .e*; do cp a \"$f.bak\"; done",
+        "for f in .e*; do sort a -o $f.old; done",
+    ] {
+        let needs = judge(command, &place);
+        assert!(needs.mode.system.covers(Rights::WRITE) || needs.unsure.is_some(), "{command}: {}", needs.mode);
+    }
+}

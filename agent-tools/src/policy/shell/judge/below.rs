@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::super::patterns;
 use super::super::plan::Dirs;
-use super::super::words::{Below, Word};
+use super::super::words::{Below, Piece, Word};
 use super::{ENTRIES, Judge, Reach, STEPS};
 use crate::policy::zone::Walk;
 use crate::policy::{Rights, Zone};
@@ -14,6 +14,11 @@ impl Judge<'_> {
     pub(in crate::policy::shell) fn tree(&mut self, word: &Word, rights: Rights, reach: Reach, dirs: &Dirs) {
         self.path(word, rights, dirs);
         self.reached(word, rights, dirs);
+        let is_root = |dir: &PathBuf| self.ground.locate(&dir.join(word.start())).resolved == Path::new("/");
+        if word.start().starts_with(['/', '.']) && dirs.0.iter().flatten().any(is_root) {
+            // All there is lies below it, what is nobody's too.
+            self.needs.find(format!("{} and all below it", word.raw), Some(Zone::External), rights);
+        }
         self.secrets(word, reach, dirs);
     }
 
@@ -166,6 +171,22 @@ impl Judge<'_> {
         }
         match self.expanded(dir, &parts) {
             Some(found) => found.iter().for_each(|path| self.at(path, &word.raw, rights)),
+            None => self.doubt(format!("`{}` matches too much to be looked through", word.raw)),
+        }
+    }
+
+    /// Something is put behind a pattern that a variable holds: it was matched without that.
+    pub(super) fn put_behind(&mut self, word: &Word, rights: Rights, dir: &Path) {
+        let Some(last) = word.pieces.iter().rposition(|piece| matches!(piece, Piece::Glob(_))) else { return };
+        let behind = Word { raw: word.raw.clone(), pieces: word.pieces[last + 1..].to_vec() };
+        let Some(text) = behind.literal().filter(|text| !text.is_empty() && !text.contains('/')) else { return };
+        let matched = Word { raw: word.raw.clone(), pieces: word.pieces[..=last].to_vec() };
+        match self.expand(dir, &matched) {
+            Some(paths) => paths.iter().for_each(|path| {
+                let mut named = path.clone().into_os_string();
+                named.push(text);
+                self.at(Path::new(&named), &word.raw, rights);
+            }),
             None => self.doubt(format!("`{}` matches too much to be looked through", word.raw)),
         }
     }

@@ -127,6 +127,7 @@ impl Judge<'_> {
             }
             if rights.covers(Rights::WRITE) {
                 self.led_to(word, rights, dir);
+                self.put_behind(word, rights, dir);
             }
             let found = self.expand(dir, word);
             match found {
