@@ -1,5 +1,7 @@
 //! What is known of git repositories without asking git: where they keep things, and what their settings say.
 
+mod index;
+
 use std::collections::HashSet;
 use std::fs;
 use std::io::ErrorKind;
@@ -8,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::str::Chars;
 
 use crate::place::Place;
-use crate::policy::shell::gitlinks;
+use index::gitlinks;
 
 /// How many files of settings are read at most; they may name each other.
 const FILES: usize = 512;
@@ -74,6 +76,13 @@ pub(crate) fn with_submodules(repositories: Vec<Repository>) -> Option<Vec<Repos
         }
     }
     Some(found)
+}
+
+/// Whether a file that holds keys is kept by what git may take for the repository of this directory; none where that
+/// cannot be told.
+pub(crate) fn keeps_keys(dir: &Path) -> Option<bool> {
+    let kept: Option<Vec<bool>> = around(dir).iter().map(|repository| index::keeps_keys(&repository.git)).collect();
+    Some(kept?.contains(&true))
 }
 
 /// The git directory of the repository whose top this is, be it bare.

@@ -15,7 +15,6 @@ mod words;
 use self::judge::Judge;
 pub(super) use self::patterns::matches;
 use self::plan::Dirs;
-pub(crate) use self::special::gitlinks;
 pub use self::table::programs_table;
 use super::{Rights, Zone};
 use crate::call::{GrantKey, Needs};

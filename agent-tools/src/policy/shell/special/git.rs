@@ -7,7 +7,6 @@ use super::super::judge::{Around, Judge, Look};
 use super::super::plan::Dirs;
 use super::super::programs;
 use super::super::words::Word;
-use super::git_index;
 use crate::policy::{Rights, Zone};
 use crate::repository::{self, Repository, Setting, Settings};
 
@@ -207,42 +206,25 @@ pub(super) fn shows(judge: &mut Judge<'_>, name: &str, words: &[Word], around: &
         return;
     }
     let Some(dirs) = &around.dirs.0 else { return };
-    if dirs.iter().any(|dir| judge.look(Look::Keys, dir, || git_index::keeps_keys(dir) != Some(false))) {
+    if dirs.iter().any(|dir| judge.look(Look::Keys, dir, || repository::keeps_keys(dir) != Some(false))) {
         judge.needs.find(format!("{name}: keys that the repository keeps"), Some(Zone::System), Rights::READ);
     }
 }
 
+/// Options that ask for contents, by how they begin.
+const PATCHES: &str = "-p -u --patch -U --unified -c --cc -m -L -G -S --full-diff --word-diff --color-words";
+/// Options that ask for names and numbers instead.
+const SUMMARIES: &str = "--stat --name-only --name-status --shortstat --numstat --summary --raw --dirstat";
+
 /// Whether these words ask for more than names, numbers and messages.
 fn shows_contents(name: &str, words: &[Word]) -> bool {
-    let names =
-        ["--stat", "--name-only", "--name-status", "--shortstat", "--numstat", "--summary", "--raw", "--dirstat"];
-    let is = |word: &Word, options: &[&str]| options.iter().any(|option| word.start().starts_with(option));
-    let patch = words.iter().any(|w| {
-        is(
-            w,
-            &[
-                "-p",
-                "-u",
-                "--patch",
-                "-U",
-                "--unified",
-                "-c",
-                "--cc",
-                "-m",
-                "-L",
-                "-G",
-                "-S",
-                "--full-diff",
-                "--word-diff",
-                "--color-words",
-            ],
-        ) || w.is_unknown()
-    });
-    let quiet =
-        words.iter().any(|w| is(w, &names) || matches!(w.literal(), Some("-s" | "--no-patch" | "-q" | "--quiet")));
+    let is = |word: &Word, options: &str| options.split(' ').any(|option| word.start().starts_with(option));
+    let exactly = |word: &Word, options: &[&str]| word.literal().is_some_and(|text| options.contains(&text));
+    let patch = words.iter().any(|w| is(w, PATCHES) || w.is_unknown());
+    let quiet = words.iter().any(|w| is(w, SUMMARIES) || exactly(w, &["-s", "--no-patch", "-q", "--quiet"]));
     match name {
         "git log" | "git reflog" | "git stash list" | "git whatchanged" => patch,
-        "git cat-file" => !words.iter().any(|w| matches!(w.literal(), Some("-t" | "-s" | "-e"))),
+        "git cat-file" => !words.iter().any(|w| exactly(w, &["-t", "-s", "-e"])),
         _ => patch || !quiet,
     }
 }

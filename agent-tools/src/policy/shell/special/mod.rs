@@ -5,7 +5,6 @@ mod curl;
 mod files;
 mod find;
 mod git;
-mod git_index;
 mod hosts;
 mod interpreters;
 mod jq;
@@ -15,7 +14,6 @@ mod wrappers;
 
 pub(super) use self::find::{find_starts, is_find_test, only_name};
 pub(super) use self::git::in_another_repository;
-pub(crate) use self::git_index::gitlinks;
 use super::judge::{Around, Judge};
 use super::programs::{self, Program};
 use super::words::Word;

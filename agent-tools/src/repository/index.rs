@@ -17,15 +17,14 @@ const FIXED: usize = 62;
 /// Where among it stands what is kept: a file, a link, another repository.
 const MODE: usize = 24;
 
-/// Whether the repository that this directory belongs to keeps a file that holds keys; none where that cannot be told.
-pub(super) fn keeps_keys(dir: &Path) -> Option<bool> {
-    let Some(git) = dir.ancestors().find_map(git_directory) else { return Some(false) };
-    let Some(bytes) = read(&git)? else { return Some(false) };
+/// Whether the repository in this git directory keeps a file that holds keys; none where that cannot be told.
+pub(super) fn keeps_keys(git: &Path) -> Option<bool> {
+    let Some(bytes) = read(git)? else { return Some(false) };
     any_name(&bytes, |name, _| is_key(name))
 }
 
 /// The other repositories that the one in this git directory keeps, by their paths; none where that cannot be told.
-pub(crate) fn gitlinks(git: &Path) -> Option<Vec<PathBuf>> {
+pub(super) fn gitlinks(git: &Path) -> Option<Vec<PathBuf>> {
     const LINK: u32 = 0o160_000;
     let Some(bytes) = read(git)? else { return Some(Vec::new()) };
     let mut links = Vec::new();
@@ -48,19 +47,6 @@ fn read(git: &Path) -> Option<Option<Vec<u8>>> {
     let mut bytes = Vec::new();
     fs::File::open(path).ok()?.take(LARGEST + 1).read_to_end(&mut bytes).ok()?;
     (bytes.len() as u64 <= LARGEST).then_some(Some(bytes))
-}
-
-/// Where git keeps things for a working tree whose top is here. In a linked one `.git` is a file that names it.
-fn git_directory(top: &Path) -> Option<PathBuf> {
-    let git = top.join(".git");
-    match fs::metadata(&git).ok()? {
-        found if found.is_dir() => Some(git),
-        found if found.len() < 4096 => {
-            let text = fs::read_to_string(&git).ok()?;
-            Some(top.join(text.strip_prefix("gitdir: ")?.trim_end()))
-        }
-        _ => None,
-    }
 }
 
 fn is_key(path: &[u8]) -> bool {
@@ -136,6 +122,7 @@ mod tests {
     use std::process::Command;
 
     use super::*;
+    use crate::repository::keeps_keys;
 
     fn git(dir: &Path, args: &[&str]) {
         let out =
@@ -174,6 +161,9 @@ mod tests {
                 kept(version, &files, |dir| {
                     assert_eq!(keeps_keys(dir), Some(expect), "{version} {:?}", files.last());
                     fs::create_dir_all(dir.join("new/below")).unwrap();
+                    assert_eq!(keeps_keys(&dir.join("new/below")), Some(expect));
+                    // What only looks like a repository is passed over by git.
+                    fs::create_dir_all(dir.join("new/.git")).unwrap();
                     assert_eq!(keeps_keys(&dir.join("new/below")), Some(expect));
                 });
             }
