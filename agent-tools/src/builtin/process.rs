@@ -154,8 +154,9 @@ impl Order {
         if left.draining.is_some() || left.group.has_members() {
             cx.jobs.hold(left);
         }
-        let told = || sandbox::told(&run.printed.told(), end.failed(), permit.mode());
-        let stopped = if confined { told() } else { None };
+        // To look at the whole output costs a copy of it: only where it can say anything.
+        let stopped =
+            (confined && end.failed()).then(|| sandbox::told(&run.printed.told(), true, permit.mode())).flatten();
         Ok(Ran { end, elapsed: begun.elapsed(), stopped })
     }
 

@@ -12,8 +12,8 @@
 //!
 //! Not held:
 //! * Reading: programs need the system's files. What may be read is the classifier's matter alone.
-//! * Modes, owners, times and attributes of files elsewhere (`chmod`, `chown`, `touch`), priorities and limits of other
-//!   processes: Landlock does not know them.
+//! * Modes, owners, times and attributes of files elsewhere (`chmod`, `chown`, `touch`), priorities of other processes:
+//!   Landlock does not know them. (Their limits are held by seccomp.)
 //! * What lies below a directory that may be written: keys at home under external write, `.git/hooks` in the workspace
 //!   without execute, a workspace below `/tmp`.
 //! * Local sockets and shared memory: a daemon that does what it is told (docker, systemd, an agent for keys) does it
