@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use agent_skills::{Catalogue, Skill};
+use agent_skills::{Catalogue, Skill, leads_astray};
 use agent_tools::Place;
 use agent_tools::builtin::own_files;
 use agent_tools::builtin::skill::placed;
@@ -228,12 +228,6 @@ fn read(path: PathBuf, root: Option<&Path>) -> Instruction {
             Instruction { path, text: text(&head.bytes, head.longer), notice }
         }
     }
-}
-
-/// A project that a stranger made must not get at a key through a link.
-fn leads_astray(path: &Path, root: &Path) -> bool {
-    let (Ok(target), Ok(root)) = (path.canonicalize(), root.canonicalize()) else { return false };
-    !target.starts_with(root) && target.extension().is_none_or(|ending| ending != "md")
 }
 
 fn text(bytes: &[u8], cut: bool) -> String {

@@ -185,10 +185,12 @@ fn candidate(dir: &Path, entry: &fs::DirEntry) -> Option<Candidate> {
     Some(Candidate { name, path, base: dir.to_owned(), found_in: dir.to_owned(), folder: None })
 }
 
-/// A project that a stranger made must not get at a key through a link: not even the head of such a file is read.
-fn leads_astray(path: &Path, found_in: &Path) -> bool {
-    let (Ok(target), Ok(found_in)) = (path.canonicalize(), found_in.canonicalize()) else { return false };
-    !target.starts_with(found_in) && target.extension().is_none_or(|ending| ending != "md")
+/// Whether a path leads through links out of a directory, and to something else than a Markdown file.
+///
+/// A project that a stranger made must not get at a key through a link: not even the head of such a file is to be read.
+pub fn leads_astray(path: &Path, directory: &Path) -> bool {
+    let (Ok(target), Ok(directory)) = (path.canonicalize(), directory.canonicalize()) else { return false };
+    !target.starts_with(directory) && target.extension().is_none_or(|ending| ending != "md")
 }
 
 /// The `SKILL.md` files below the subfolders of `folder`. Links are not followed here, so that a circle ends.

@@ -33,5 +33,5 @@ mod catalogue;
 mod front_matter;
 mod skill;
 
-pub use catalogue::{Catalogue, Diagnostic};
+pub use catalogue::{Catalogue, Diagnostic, leads_astray};
 pub use skill::Skill;
