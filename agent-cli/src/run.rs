@@ -67,7 +67,7 @@ pub async fn run(setup: &Setup) -> Result<Exit, CliError> {
 /// What the person has allowed for good.
 fn saved_rules(setup: &Setup, session: &mut Session) {
     match rules::load(&setup.rules_file()) {
-        Ok(rules) => session.grant_saved(&rules),
+        Ok(rules) => session.grant(&rules),
         Err(problem) => tell(&[problem]),
     }
 }
@@ -159,7 +159,7 @@ fn tasks(session: &Session) -> Vec<String> {
     if tasks.is_empty() {
         return vec!["there are no background commands".into()];
     }
-    tasks.iter().map(|task| format!("{} ({}): {}", task.id(), task.state(), task.title())).collect()
+    tasks.iter().map(|task| task.line()).collect()
 }
 
 /// One word behind a slash: meant for us, not for the model. A path has more slashes.

@@ -114,11 +114,6 @@ impl Session {
         self.plan = own_files::text(own_files::PLAN, &self.place);
     }
 
-    /// Grants what a person has saved as rules.
-    pub fn grant_saved(&mut self, rules: &[GrantKey]) {
-        self.grant(rules);
-    }
-
     /// What the calls of this session work with.
     pub fn context(&self, agent: &Agent, host: Arc<dyn Host>) -> ToolContext {
         ToolContext {
@@ -265,8 +260,8 @@ impl Session {
         self.usage.requests += 1;
     }
 
-    /// Remembers a person's "for this session".
-    pub(crate) fn grant(&mut self, grants: &[GrantKey]) {
+    /// Remembers a person's "for this session", or what one has saved as rules.
+    pub fn grant(&mut self, grants: &[GrantKey]) {
         self.grants.extend_from_slice(grants);
     }
 

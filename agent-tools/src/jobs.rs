@@ -2,6 +2,10 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::text::clipped;
+
+/// How much of a command a list shows, in characters.
+const SHOWN: usize = 200;
 /// How many background commands that have ended are still known.
 const ENDED: usize = 64;
 
@@ -27,6 +31,11 @@ pub trait Task: Send + Sync {
     fn output(&self) -> String;
     /// Tells it to end; it may take a moment.
     fn stop(&self);
+
+    /// What a list says of it, in one line.
+    fn line(&self) -> String {
+        format!("{} ({}): {}", self.id(), self.state(), clipped(&self.title().replace('\n', " "), SHOWN))
+    }
 }
 
 /// What outlives a call. Dropping it ends all of it.

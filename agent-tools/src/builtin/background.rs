@@ -18,12 +18,10 @@ use crate::context::{Lasting, Permit, ToolContext};
 use crate::error::ToolError;
 use crate::host::{Host, Note, TaskEnd};
 use crate::jobs::{Job, Jobs, Task};
-use crate::text::{append_line, clipped};
+use crate::text::append_line;
 
 /// How long the end of a command that was told to stop is waited for.
 const STOP_GRACE: Duration = Duration::from_secs(3);
-/// How much of a command a list shows, in characters.
-const SHOWN: usize = 200;
 /// What the shell says of a command that ran into its limit, as `timeout` does.
 const TIMED_OUT: i32 = 124;
 /// Added to a signal's number, as the shell does.
@@ -200,11 +198,7 @@ impl Task for Listed {
 
 /// The background commands, one line each.
 pub(super) fn listed(jobs: &Jobs) -> String {
-    let line = |task: Arc<dyn Task>| {
-        let command = clipped(&task.title().replace('\n', " "), SHOWN);
-        format!("{} ({}): {command}", task.id(), task.state())
-    };
-    let lines: Vec<String> = jobs.tasks().into_iter().map(line).collect();
+    let lines: Vec<String> = jobs.tasks().iter().map(|task| task.line()).collect();
     if lines.is_empty() { "There are no background commands.".into() } else { lines.join("\n") }
 }
 
