@@ -1,27 +1,23 @@
-//! The gate, the zones, and what shell commands need.
+//! The zones, and what shell commands need.
 
 use std::collections::HashMap;
 use std::process::Stdio;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use agent_tools::policy::shell::judge;
 use agent_tools::policy::zone::{locate, needs_for};
-use agent_tools::policy::{Gate, Mode, Permissions, Rights, Zone};
-use agent_tools::{
-    Answer, Call, CallKind, Change, Declaration, Host, Needs, Outline, Permit, Place, Prepared, Tool, ToolContext,
-    ToolError, ToolOutput, Tools, dispatch,
-};
+use agent_tools::policy::{Mode, Rights, Zone};
+use agent_tools::{Needs, Place};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
 
-const CWD: &str = "/home/u/ws";
+pub(crate) const CWD: &str = "/home/u/ws";
+
 const STORE: &str = "/home/agent/.bash-agent/projects/session";
 
 /// A place whose directories need not exist.
-fn place() -> Place {
+pub(crate) fn place() -> Place {
     let mut place = Place::new(CWD);
     place.home = Some("/home/u".into());
     place.store = Some(STORE.into());
@@ -29,7 +25,7 @@ fn place() -> Place {
     place
 }
 
-fn mode(text: &str) -> Mode {
+pub(crate) fn mode(text: &str) -> Mode {
     text.parse().unwrap()
 }
 
@@ -41,7 +37,7 @@ fn rows(text: &str) -> Vec<Vec<String>> {
 }
 
 /// `0004`, or `unsure`.
-fn verdict(needs: &Needs) -> String {
+pub(crate) fn verdict(needs: &Needs) -> String {
     needs.unsure.as_ref().map_or_else(|| needs.mode.to_string(), |_| "unsure".into())
 }
 
@@ -415,70 +411,6 @@ fn a_workspace_is_where_the_person_started_and_what_was_added() {
     }
 }
 
-/// A repository with these settings, and what commands need in it.
-#[test]
-fn remotes_lead_where_the_repository_says() {
-    let config = "[remote \"origin\"]\n\turl = https://h.example/r\n[remote \"scp\"]\n\turl = h:r\n
-        [remote \"up\"]\n\turl = \"/home/u/other\"\n[remote \"file\"]\n\turl = file:///home/u/other\n
-        [remote \"both\"]\n\turl = https://h.example/r\n\tpushurl = /home/u/other\n
-        [remote \"run\"]\n\turl = ext::sh\n[url \"/home/u/\"]\n\tinsteadOf = x:\n
-        [remote \"short\"]\n\turl = x:other\n[remotes]\n\tgroup = up\n";
-    for (settings, command, expect) in [
-        (config, "git push origin main", "0020"),
-        (config, "git fetch origin", "0042"),
-        (config, "git push scp main", "0020"),
-        (config, "git push up HEAD:y", "0720"),
-        (config, "git push file", "0720"),
-        (config, "git push both", "0720"),
-        (config, "git push short", "0720"),
-        (config, "git fetch up", "0442"),
-        (config, "git pull up main", "0442"),
-        (config, "git ls-remote up", "0440"),
-        (config, "git remote show up", "0440"),
-        (config, "git remote update up", "0442"),
-        (config, "git push run", "unsure"),
-        (config, "git push", "unsure"),
-        (config, "git fetch --all", "unsure"),
-        (config, "git fetch group", "unsure"),
-        ("[remote \"origin\"]\n\turl = git@h.example:r\n[branch \"main\"]\n\tremote = origin\n", "git push", "0020"),
-        ("[remote \"up\"]\n\turl = /home/u/other\n", "git push", "0720"),
-        ("[branch \"main\"]\n\tremote = /home/u/other\n", "git pull", "0442"),
-    ] {
-        let at = tempfile::tempdir().unwrap();
-        std::fs::create_dir(at.path().join(".git")).unwrap();
-        std::fs::write(at.path().join(".git/config"), settings).unwrap();
-        let ours = verdict(&judge(command, &Place::new(at.path())));
-        assert_eq!(ours, expect, "{command}");
-    }
-}
-
-/// Settings of another repository than that of the working directory are not known where a command starts.
-#[test]
-fn git_in_another_repository_executes() {
-    let at = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    for dir in ["ws/.git", "ws/src", "ws/nested/.git", "ws/bare/objects", "other"] {
-        std::fs::create_dir_all(at.path().join(dir)).unwrap();
-    }
-    std::fs::write(at.path().join("ws/bare/HEAD"), "ref: refs/heads/main").unwrap();
-    let place = Place::new(at.path().join("ws"));
-    for (command, expect) in [
-        ("git status", "0004"),
-        ("cd src && git status", "0004"),
-        ("cd src && cd .. && git diff", "0004"),
-        ("cd . && git diff --no-index a b", "0004"),
-        ("cd nested && git status", "0005"),
-        ("cd bare && git diff --no-index a b", "0005"),
-        ("cd src && git status && cd ../nested && git status", "0005"),
-        ("tar xf a.tar && cd src && git status", "unsure"),
-        ("cd missing && git status", "0005"),
-    ] {
-        let ours = verdict(&judge(command, &place));
-        assert_eq!(ours, expect, "{command}");
-    }
-    std::fs::write(at.path().join("ws/.git/index"), "no index").unwrap();
-    assert_eq!(verdict(&judge("git status", &place)), "0001");
-}
-
 #[test]
 fn writing_what_runs_later_is_executing() {
     for (path, rights, expect) in [
@@ -538,203 +470,6 @@ fn file_tools_go_by_the_same_rules() {
         ("0000", "src/agent.sh", Rights::READ, false),
     ] {
         assert_eq!(mode(ceiling).covers(needs_for(path, rights, &place()).mode), allowed, "{ceiling} {path}");
-    }
-}
-
-/// A tool that needs what it is told and says `done`.
-struct Told {
-    kind: CallKind,
-    needs: Needs,
-}
-
-#[derive(serde::Deserialize, schemars::JsonSchema)]
-struct Nothing {}
-
-#[async_trait::async_trait]
-impl Tool for Told {
-    type Input = Nothing;
-    type Work = ();
-
-    fn declaration(&self) -> Declaration {
-        Declaration::of::<Nothing>("told", "Does as told.")
-    }
-
-    fn outline(&self, _input: &Nothing, _cx: &ToolContext) -> Outline {
-        Outline::new(self.kind, "told").needing(self.needs.clone())
-    }
-
-    async fn prepare(&self, _input: Nothing, _cx: &ToolContext) -> Result<Prepared<()>, ToolError> {
-        Ok(Prepared::new(()))
-    }
-
-    async fn run(&self, _work: (), _permit: &Permit<'_>, _cx: &ToolContext) -> Result<ToolOutput, ToolError> {
-        Ok(ToolOutput::ok("done"))
-    }
-}
-
-/// A person who answers the same to all, or nobody.
-struct Person {
-    answer: Option<Answer>,
-    asked: AtomicUsize,
-    why: Mutex<String>,
-}
-
-#[async_trait::async_trait]
-impl Host for Person {
-    fn attended(&self) -> bool {
-        self.answer.is_some()
-    }
-
-    async fn ask(&self, _call: &Call, _outline: &Outline, why: &str, _change: Option<&Change>) -> Answer {
-        self.asked.fetch_add(1, Ordering::Relaxed);
-        *self.why.lock().unwrap() = why.to_owned();
-        self.answer.unwrap_or(Answer::Reject)
-    }
-}
-
-/// What becomes of a call: the text, and the question if there was one.
-fn call(gate: Gate, kind: CallKind, needs: Needs, answer: Option<Answer>) -> (String, Option<String>) {
-    let person = Arc::new(Person { answer, asked: AtomicUsize::new(0), why: Mutex::default() });
-    let mut cx = ToolContext::new(CWD, gate);
-    cx.host = person.clone();
-    let tools = Tools::default().with(Told { kind, needs });
-    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    let output = runtime.block_on(dispatch(&tools, &Call::new("1", "told", "{}"), &cx));
-    let why = person.why.lock().unwrap().clone();
-    (output.text(), (person.asked.load(Ordering::Relaxed) > 0).then_some(why))
-}
-
-const BLOCKED: &str = "Error: command blocked by bash safety policy (required=4004 allowed=0467; mode=system/external/network/workspace bits=4:read,2:write,1:execute)";
-
-fn needs(kind: &str) -> Needs {
-    let mut needs = Needs::mode(mode(match kind {
-        "beyond" => "4004",
-        "reads" => "0004",
-        _ => "0006",
-    }));
-    needs.unsure = (kind == "unsure").then(|| "it is odd".into());
-    needs.destroys = (kind == "destroys").then(|| "all of it".into());
-    needs
-}
-
-#[test]
-fn the_gate_with_nobody_to_ask() {
-    let unsure = "required=0006 allowed=0467";
-    for (permissions, kind, expect) in [
-        (Permissions::Ask, "reads", "[command rejected by the user]"),
-        (Permissions::Ask, "within", "[command rejected by the user]"),
-        (Permissions::Ask, "beyond", BLOCKED),
-        (Permissions::Ask, "unsure", unsure),
-        (Permissions::Ask, "destroys", "[command rejected by the user]"),
-        (Permissions::Auto, "reads", "done"),
-        (Permissions::Auto, "within", "done"),
-        (Permissions::Auto, "beyond", BLOCKED),
-        (Permissions::Auto, "unsure", unsure),
-        (Permissions::Auto, "destroys", "done"),
-        (Permissions::Allow, "within", "done"),
-        (Permissions::Allow, "beyond", "done"),
-        (Permissions::Allow, "unsure", "done"),
-        (Permissions::Allow, "destroys", "done"),
-    ] {
-        let (text, asked) = call(Gate::new(Mode::DEFAULT, permissions), CallKind::Command, needs(kind), None);
-        let holds = if expect == unsure { text.contains(unsure) && text.contains("it is odd") } else { text == expect };
-        assert!(holds, "{permissions} {kind}: {text}");
-        assert_eq!(asked, None, "{permissions} {kind}");
-    }
-}
-
-#[test]
-fn what_is_beyond_is_named_below_the_exact_line() {
-    let needs = judge("cat /etc/hosts src/a.rs > ../out", &place());
-    let (text, _) = call(Gate::new(Mode::DEFAULT, Permissions::Auto), CallKind::Command, needs, None);
-    let lines: Vec<&str> = text.lines().collect();
-    let exact = BLOCKED.replace("4004", "4204");
-    let named =
-        "Beyond what is allowed: `>../out` needs write in zone external; `/etc/hosts` needs read in zone system.";
-    assert_eq!(lines, [exact.as_str(), named]);
-}
-
-#[test]
-fn the_gate_with_a_person() {
-    for (permissions, kind, why) in [
-        (Permissions::Ask, "reads", Some("permissions are `ask`")),
-        (Permissions::Ask, "within", Some("permissions are `ask`")),
-        (Permissions::Ask, "beyond", Some("it needs mode 4004, allowed is 0467")),
-        (Permissions::Ask, "unsure", Some("this could not be judged: it is odd")),
-        (Permissions::Ask, "destroys", Some("this would destroy work: all of it")),
-        (Permissions::Auto, "reads", None),
-        (Permissions::Auto, "within", None),
-        (Permissions::Auto, "beyond", Some("it needs mode 4004, allowed is 0467")),
-        (Permissions::Auto, "unsure", Some("this could not be judged: it is odd")),
-        (Permissions::Auto, "destroys", Some("this would destroy work: all of it")),
-        (Permissions::Allow, "beyond", None),
-        (Permissions::Allow, "unsure", None),
-        (Permissions::Allow, "destroys", None),
-    ] {
-        let gate = || Gate::new(Mode::DEFAULT, permissions);
-        let (text, asked) = call(gate(), CallKind::Command, needs(kind), Some(Answer::Once));
-        assert_eq!((text.as_str(), asked.as_deref()), ("done", why), "{permissions} {kind}");
-        let (text, _) = call(gate(), CallKind::Command, needs(kind), Some(Answer::Reject));
-        let expect = if why.is_some() { "[command rejected by the user]" } else { "done" };
-        assert_eq!(text, expect, "{permissions} {kind}");
-    }
-}
-
-#[test]
-fn a_refusal_names_what_was_refused() {
-    for (kind, text) in [
-        (CallKind::Command, "[command rejected by the user]"),
-        (CallKind::Write, "[change rejected by the user]"),
-        (CallKind::Edit, "[change rejected by the user]"),
-        (CallKind::Read, "[call rejected by the user]"),
-        (CallKind::Search, "[call rejected by the user]"),
-        (CallKind::Other, "[call rejected by the user]"),
-    ] {
-        let gate = Gate::new(Mode::DEFAULT, Permissions::Ask);
-        assert_eq!(call(gate, kind, needs("beyond"), Some(Answer::Reject)).0, text);
-    }
-}
-
-#[test]
-fn reading_runs_under_ask() {
-    for answer in [None, Some(Answer::Reject)] {
-        for kind in [CallKind::Read, CallKind::Search] {
-            let gate = Gate::new(Mode::DEFAULT, Permissions::Ask);
-            assert_eq!(call(gate, kind, needs("reads"), answer), ("done".into(), None));
-        }
-    }
-}
-
-#[test]
-fn what_could_not_be_judged_has_room_under_a_ceiling_without_limits() {
-    for (permissions, answer, expect) in [
-        (Permissions::Auto, None, ("done", None)),
-        (Permissions::Ask, None, ("[command rejected by the user]", None)),
-        (Permissions::Auto, Some(Answer::Once), ("done", Some("this could not be judged: it is odd"))),
-    ] {
-        let (text, asked) = call(Gate::new(Mode::ALL, permissions), CallKind::Command, needs("unsure"), answer);
-        assert_eq!((text.as_str(), asked.as_deref()), expect, "{permissions}");
-    }
-}
-
-#[test]
-fn a_question_says_all_that_speaks_against_it() {
-    let mut both = needs("beyond");
-    both.destroys = Some("all of it".into());
-    let (_, why) = call(Gate::new(Mode::DEFAULT, Permissions::Auto), CallKind::Command, both, Some(Answer::Once));
-    assert_eq!(why.as_deref(), Some("it needs mode 4004, allowed is 0467; this would destroy work: all of it"));
-}
-
-#[test]
-fn only_reading_while_a_plan_is_open() {
-    for permissions in Permissions::ALL {
-        for (kind, expect) in [("within", false), ("unsure", false), ("reads", true)] {
-            let gate = Gate::new(Mode::DEFAULT, permissions);
-            gate.set(|rules| rules.planning = Some("/session".into()));
-            let (text, _) = call(gate, CallKind::Read, needs(kind), Some(Answer::Once));
-            let denied = "Error: a plan draft is open: only reading and the session's plan files until PlanConfirm or an empty draft";
-            assert_eq!(text, if expect { "done" } else { denied }, "{permissions} {kind}");
-        }
     }
 }
 
@@ -989,71 +724,6 @@ fn a_session_that_was_replaced_by_a_link_is_not_where_the_link_leads() {
     std::fs::rename(&store, dir.path().join("moved")).unwrap();
     std::os::unix::fs::symlink(other, &store).unwrap();
     assert_eq!(locate(inside.to_str().unwrap(), &place).zone, Some(Zone::System));
-}
-
-/// What git shows of a repository is as guarded as the keys that it keeps.
-#[test]
-fn git_shows_the_keys_that_a_repository_keeps() {
-    let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    let git = |args: &[&str]| {
-        let out = std::process::Command::new("git").args(args).current_dir(dir.path()).output().unwrap();
-        assert!(out.status.success(), "{args:?}");
-    };
-    let place = Place::new(dir.path());
-    let keys = |command: &str| {
-        judge(command, &place).mode.system.covers(Rights::READ) || judge(command, &place).unsure.is_some()
-    };
-    let shows = [
-        "git grep KEY",
-        "git grep -n KEY HEAD",
-        "git show",
-        "git show HEAD~1",
-        "git log -p",
-        "git log --patch -3",
-        "git diff",
-        "git diff HEAD~1 HEAD",
-        "git cat-file -p abc123",
-        "git cat-file --batch",
-        "git archive HEAD",
-        "git log -u",
-        "git stash show -p",
-        "git diff-tree -p HEAD",
-        "git format-patch -1",
-        "git log -G KEY",
-        "cd sub && git diff",
-        "git -C sub show",
-        "git log \"$X\"",
-    ];
-    let fine = [
-        "git log --oneline",
-        "git status",
-        "git diff --stat",
-        "git show --stat",
-        "git diff --name-only",
-        "git cat-file -t abc",
-        "git log --stat -5",
-        "git stash list",
-        "git branch",
-        "git commit -m 'fix .env'",
-        "git ls-files",
-    ];
-    std::fs::create_dir(dir.path().join("sub")).unwrap();
-    std::fs::write(dir.path().join("sub/a.rs"), "x").unwrap();
-    git(&["init", "-q"]);
-    git(&["add", "."]);
-    for command in shows.iter().filter(|command| !command.contains('$')).chain(&fine) {
-        assert!(!keys(command), "{command}: nothing to guard");
-    }
-    assert!(keys("git grep --no-index KEY") && keys("git grep --untracked KEY"));
-    std::fs::write(dir.path().join(".env"), "KEY=x").unwrap();
-    assert!(!keys("git diff"), "a key that is not tracked is not shown");
-    git(&["add", ".env"]);
-    for command in shows {
-        assert!(keys(command), "{command} shows keys");
-    }
-    for command in fine {
-        assert!(!keys(command), "{command} shows none");
-    }
 }
 
 /// A pattern in a variable or an argument is matched before something is put behind it.
