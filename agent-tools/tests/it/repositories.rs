@@ -46,7 +46,7 @@ fn remotes_lead_where_the_repository_says() {
 /// Settings of another repository than that of the working directory are not known where a command starts.
 #[test]
 fn git_in_another_repository_executes() {
-    let at = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let at = tempfile::tempdir().unwrap();
     for dir in ["ws/.git", "ws/src", "ws/nested/.git", "ws/bare/objects", "other"] {
         std::fs::create_dir_all(at.path().join(dir)).unwrap();
     }
@@ -73,7 +73,7 @@ fn git_in_another_repository_executes() {
 /// What git shows of a repository is as guarded as the keys that it keeps.
 #[test]
 fn git_shows_the_keys_that_a_repository_keeps() {
-    let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let dir = tempfile::tempdir().unwrap();
     let git = |args: &[&str]| {
         let out = std::process::Command::new("git").args(args).current_dir(dir.path()).output().unwrap();
         assert!(out.status.success(), "{args:?}");
