@@ -10,8 +10,10 @@ use agent_tools::{Place, Tools};
 use jiff::Timestamp;
 
 #[cfg(feature = "http")]
-use crate::discover::{KeyFrom, Remote};
+use crate::discover::{KeyFrom, Remote, is_on_this_machine};
 use crate::prompt::{self, Facts, Instruction, Sections};
+#[cfg(feature = "http")]
+use crate::provider::Prices;
 #[cfg(feature = "http")]
 use crate::provider::anthropic::Anthropic;
 #[cfg(feature = "http")]
@@ -83,6 +85,12 @@ pub fn equip(settings: &Settings, skills: Arc<Catalogue>, local: bool, keys: &[S
 pub fn connect(remote: &Remote, key: Option<&str>, settings: &Settings) -> Result<Arc<dyn Provider>, UnknownForm> {
     let entry = models::provider(&remote.provider).ok_or_else(|| UnknownForm(remote.provider.clone()))?;
     let mut model = models::model(&remote.provider, &remote.model);
+    if remote.key == KeyFrom::Nowhere && is_on_this_machine(&remote.base_url) {
+        model.prices = Some(Prices::FREE);
+    }
+    if let Some(facts) = settings.facts(&remote.model) {
+        model.learn(facts);
+    }
     model.context = settings.max_context.unwrap_or(model.context);
     let mut endpoint = Endpoint::new(&remote.base_url);
     endpoint.key_hint = key_hint(&remote.key, entry.key_var);

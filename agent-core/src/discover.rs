@@ -340,6 +340,12 @@ impl Search<'_> {
     }
 }
 
+/// Whether a base address is that of a server on this machine.
+#[cfg(feature = "http")]
+pub(crate) fn is_on_this_machine(base_url: &str) -> bool {
+    loopback::endpoint(base_url).is_some()
+}
+
 /// A model that only measures texts is no use for a conversation.
 fn first_to_talk(models: Vec<String>) -> Option<String> {
     models.into_iter().find(|id| !id.to_lowercase().contains("embed"))

@@ -39,7 +39,7 @@ pub trait Provider: Send + Sync {
 pub type Replies = BoxStream<'static, Result<Delta, ProviderError>>;
 
 /// What is known of a model.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Model {
     /// The provider's name in settings: `openai`, `anthropic`, `openrouter`, `local`.
@@ -50,12 +50,54 @@ pub struct Model {
     pub context: u64,
     /// How many tokens an answer may have; none where the server decides.
     pub max_output: Option<u64>,
+    /// What its tokens cost; none where that is not known.
+    pub prices: Option<Prices>,
+    /// It takes pictures.
+    pub sees: bool,
 }
 
 impl Model {
-    /// A model of this name with the default context of 200,000 tokens.
+    /// A model of this name with the default context of 200,000 tokens, that sees nothing, at unknown prices.
     pub fn new(provider: impl Into<String>, name: impl Into<String>) -> Self {
-        Self { provider: provider.into(), name: name.into(), context: 200_000, max_output: None }
+        let (provider, name) = (provider.into(), name.into());
+        Self { provider, name, context: 200_000, max_output: None, prices: None, sees: false }
+    }
+}
+
+/// What tokens cost, in US dollars per million.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", try_from = "models::PriceList")]
+#[non_exhaustive]
+pub struct Prices {
+    /// Sent.
+    pub input: f64,
+    /// Received.
+    pub output: f64,
+    /// Read from the provider's cache.
+    pub cache_read: f64,
+    /// Written to the provider's cache.
+    pub cache_write: f64,
+}
+
+impl Prices {
+    /// For what runs on this machine.
+    pub const FREE: Self = Self { input: 0.0, output: 0.0, cache_read: 0.0, cache_write: 0.0 };
+
+    /// These prices, the cache at that of what is sent.
+    pub fn new(input: f64, output: f64) -> Self {
+        Self { input, output, cache_read: input, cache_write: input }
+    }
+
+    /// What that much costs, in US dollars.
+    #[expect(clippy::cast_precision_loss, reason = "no token count comes near 2^53")]
+    pub fn cost(&self, usage: &Usage) -> f64 {
+        let parts = [
+            (usage.input_tokens, self.input),
+            (usage.output_tokens, self.output),
+            (usage.cache_read_input_tokens, self.cache_read),
+            (usage.cache_creation_input_tokens, self.cache_write),
+        ];
+        parts.iter().map(|(tokens, price)| *tokens as f64 * price).sum::<f64>() / 1e6
     }
 }
 

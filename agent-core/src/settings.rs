@@ -1,5 +1,6 @@
 //! Settings: layers of partial values, each from one source, resolved into one whole set that remembers its sources.
 
+mod compact;
 pub mod env;
 pub mod file;
 pub mod flags;
@@ -16,11 +17,13 @@ use agent_tools::policy::{Mode, Permissions};
 use agent_tools::toolset::{Parts, Toolset};
 use serde_json::{Map, Value};
 
+pub use compact::Compact;
 pub(crate) use keys::without_credentials;
 pub use keys::{Key, Kind, Project, key, keys};
 pub use origin::{SettingsError, Source, Warning};
 
 use crate::provider::Effort;
+use crate::provider::models::{Facts, longest};
 
 /// The values that one source gives.
 #[derive(Debug, Clone)]
@@ -116,7 +119,7 @@ pub struct Settings {
     pub max_context: Option<u64>,
     /// `maxTokens` of one answer; none: the model's.
     pub max_tokens: Option<u64>,
-    /// `maxCost`, in the currency of the provider's prices; none: no limit.
+    /// `maxCost`, in US dollars; none: no limit.
     pub max_cost: Option<f64>,
     tool_timeout: Option<Duration>,
     /// `idleTimeout`: how long the model may send nothing.
@@ -125,8 +128,12 @@ pub struct Settings {
     pub max_sub_agents: usize,
     /// `loopLimit`: so many equal calls in a row end the turn; 0 never.
     pub loop_limit: u32,
-    /// `compact`: summarise the conversation before the context is full.
-    pub compact: bool,
+    /// `compact`: when the conversation is summarised.
+    pub compact: Compact,
+    /// `models`: what a person knows of models, by how their names begin. Goes over the table.
+    pub models: BTreeMap<String, Facts>,
+    /// `fallback`: who is asked when the model fails, `MODEL` or `PROVIDER/MODEL`.
+    pub fallback: Vec<String>,
     /// `sandbox`
     pub sandbox: Sandbox,
     /// `passEnv`: variables with the agent's own keys that commands get nevertheless.
@@ -177,7 +184,9 @@ impl Default for Settings {
             idle_timeout: Duration::from_secs(120),
             max_sub_agents: 8,
             loop_limit: 10,
-            compact: true,
+            compact: Compact::Auto,
+            models: BTreeMap::new(),
+            fallback: Vec::new(),
             sandbox: Sandbox::Auto,
             pass_env: Vec::new(),
             mask_secrets: true,
@@ -194,7 +203,7 @@ impl Default for Settings {
 }
 
 /// Settings of parts that are not built yet.
-const LATER: [&str; 6] = ["maxContext", "maxCost", "compact", "mcpServers", "theme", "notify"];
+const LATER: [&str; 3] = ["mcpServers", "theme", "notify"];
 
 impl Settings {
     /// Fills and checks. Layers are taken in the order default, user, project, environment, flags; of two of the same
@@ -261,6 +270,11 @@ impl Settings {
         let told =
             |name: &str| Warning::new(self.source(name), None, &format!("`{name}` has no effect in this version"));
         LATER.iter().filter(|name| self.is_set(name)).map(|name| told(name)).collect()
+    }
+
+    /// What a person says of the model of this name.
+    pub fn facts(&self, model: &str) -> Option<&Facts> {
+        longest(self.models.iter().map(|(prefix, facts)| (prefix.as_str(), facts)), model).map(|(_, facts)| facts)
     }
 
     /// Whether a person named this setting anywhere.

@@ -207,6 +207,7 @@ fn takes(kind: Kind) -> String {
         Kind::Count(from, _) => format!("number from {from}"),
         Kind::Amount => "number".into(),
         Kind::Words(words) => words.join(", "),
+        Kind::Share(words) => format!("{}, percentage", words.join(", ")),
         Kind::Text => "text".into(),
         Kind::Texts => "list of texts".into(),
         Kind::Mode => "four digits".into(),

@@ -28,7 +28,7 @@ use candle_core::{Error, Result};
 use futures_util::stream;
 use tokio::sync::mpsc;
 
-use super::{Delta, ErrorKind, Model, Provider, ProviderError, Replies, Request, Stop, Usage};
+use super::{Delta, ErrorKind, Model, Prices, Provider, ProviderError, Replies, Request, Stop, Usage};
 use crate::message::{Block, Message};
 use decode::{Bounds, Mind, Pen};
 use engine::{Engine, Memory};
@@ -87,6 +87,7 @@ impl Local {
         let mut model = Model::new("local", NAME);
         model.context = CONTEXT as u64;
         model.max_output = Some(KEPT as u64);
+        model.prices = Some(Prices::FREE);
         let held = Held { weights: weights.to_owned(), shelf: Shelf::below(cache), loaded: Mutex::default() };
         Self { model, held: Arc::new(held) }
     }

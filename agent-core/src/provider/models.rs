@@ -1,10 +1,11 @@
 //! What is known of providers and models without asking them: the table `models.json`.
 
+use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
-use super::Model;
+use super::{Model, Prices};
 
 const TABLE: &str = include_str!("models.json");
 
@@ -18,7 +19,8 @@ static KNOWN: LazyLock<Known> = LazyLock::new(|| {
 struct Known {
     made: &'static str,
     providers: Vec<ProviderEntry>,
-    models: Vec<Family>,
+    /// By how their names begin.
+    models: BTreeMap<&'static str, Facts>,
 }
 
 /// A provider that a key stands for.
@@ -53,13 +55,44 @@ pub enum Form {
     Anthropic,
 }
 
-/// Models whose names begin alike.
-#[derive(Deserialize)]
+/// What the table, or a person, knows of the models whose names begin alike.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Family {
-    prefix: &'static str,
-    context: u64,
-    output: Option<u64>,
+#[non_exhaustive]
+pub struct Facts {
+    /// How many tokens a request and its answer may have together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub context: Option<u64>,
+    /// How many tokens an answer may have.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output: Option<u64>,
+    /// They take pictures.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sees: Option<bool>,
+    /// What their tokens cost.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Prices>,
+}
+
+/// Prices as they are written down: what is not said of the cache is as for what is sent.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(super) struct PriceList {
+    input: f64,
+    output: f64,
+    cache_read: Option<f64>,
+    cache_write: Option<f64>,
+}
+
+impl TryFrom<PriceList> for Prices {
+    type Error = &'static str;
+
+    fn try_from(list: PriceList) -> Result<Self, Self::Error> {
+        let PriceList { input, output, cache_read, cache_write } = list;
+        let [cache_read, cache_write] = [cache_read, cache_write].map(|price| price.unwrap_or(input));
+        let fine = [input, output, cache_read, cache_write].iter().all(|price| price.is_finite() && *price >= 0.0);
+        if fine { Ok(Self { input, output, cache_read, cache_write }) } else { Err("a price is never negative") }
+    }
 }
 
 /// When the table was made: year and month.
@@ -77,24 +110,88 @@ pub fn provider(name: &str) -> Option<&'static ProviderEntry> {
     KNOWN.providers.iter().find(|p| p.name == name)
 }
 
-/// A model with what is known of its limits; else 200,000 tokens, and the server decides how long an answer may be.
-/// So it does where it counts a limit as if it were used.
+/// Who makes the models that are called like this, where the name says so.
+pub fn maker(name: &str) -> Option<&'static str> {
+    const BEGINNINGS: [(&str, &str); 12] = [
+        ("claude", "anthropic"),
+        ("gpt-", "openai"),
+        ("o1", "openai"),
+        ("o3", "openai"),
+        ("o4", "openai"),
+        ("codex", "openai"),
+        ("gemini", "gemini"),
+        ("deepseek", "deepseek"),
+        ("grok", "xai"),
+        ("devstral", "mistral"),
+        ("codestral", "mistral"),
+        ("mistral", "mistral"),
+    ];
+    BEGINNINGS.iter().find(|(beginning, _)| name.starts_with(beginning)).map(|(_, maker)| *maker)
+}
+
+/// A model with what the table knows of it; else 200,000 tokens, the server decides how long an answer may be, it sees
+/// no pictures and its prices are not known. The server also decides where it counts a limit as if it were used.
 pub fn model(provider_name: &str, name: &str) -> Model {
     let mut model = Model::new(provider_name, name);
-    if let Some(family) = family(name) {
-        model.context = family.context;
+    let known = KNOWN.models.iter().map(|(prefix, facts)| (*prefix, facts));
+    if let Some((prefix, facts)) = longest(known, name) {
         let counted = provider(provider_name).is_some_and(|p| p.counts_limit);
-        model.max_output = family.output.filter(|_| !counted);
+        model.learn(facts);
+        model.max_output = facts.output.filter(|_| !counted);
+        model.prices = facts.cost.filter(|_| at_list_price(provider_name, name, prefix));
     }
     model
 }
 
-/// The family with the longest prefix. Makers before the name (`openai/gpt-oss`) and how versions are written
-/// (`4.5`, `4-5`) do not matter.
-fn family(name: &str) -> Option<&'static Family> {
-    let plain = |text: &str| text.to_ascii_lowercase().replace('.', "-");
-    let name = plain(name.rsplit('/').next().unwrap_or(name));
-    KNOWN.models.iter().filter(|f| name.starts_with(&plain(f.prefix))).max_by_key(|f| f.prefix.len())
+impl Model {
+    /// Takes over what is said of it.
+    pub fn learn(&mut self, facts: &Facts) {
+        self.context = facts.context.unwrap_or(self.context);
+        self.max_output = facts.output.or(self.max_output);
+        self.sees = facts.sees.unwrap_or(self.sees);
+        self.prices = facts.cost.or(self.prices);
+    }
+}
+
+/// What is said of the model of this name: by the longest beginning. Makers before the name (`openai/gpt-oss`) and how
+/// versions are written (`4.5`, `4-5`) do not matter.
+pub fn longest<'a>(known: impl Iterator<Item = (&'a str, &'a Facts)>, name: &str) -> Option<(&'a str, &'a Facts)> {
+    let name = plain(name);
+    known.filter(|(prefix, _)| name.starts_with(&plain(prefix))).max_by_key(|(prefix, _)| prefix.len())
+}
+
+fn plain(name: &str) -> String {
+    last(name).to_ascii_lowercase().replace('.', "-")
+}
+
+/// The name without the makers before it.
+fn last(name: &str) -> &str {
+    name.rsplit('/').next().unwrap_or(name)
+}
+
+/// Whether the list price of the family is that of this model here. Others that run a maker's model have prices of
+/// their own, but for the reseller that passes them on; and a name that goes on is another model's, but for a date.
+fn at_list_price(provider: &str, name: &str, prefix: &str) -> bool {
+    const PASSED_ON: [&str; 4] = ["anthropic", "openai", "gemini", "xai"];
+    let of_its_maker = match (provider, maker(last(name))) {
+        (_, None) => false,
+        ("responses", Some(maker)) => maker == "openai",
+        ("openrouter", Some(maker)) => PASSED_ON.contains(&maker),
+        (provider, Some(maker)) => maker == provider,
+    };
+    let name = plain(name);
+    of_its_maker && name.strip_prefix(&plain(prefix)).is_some_and(is_edition)
+}
+
+/// Nothing, a date, or a word for the newest.
+fn is_edition(rest: &str) -> bool {
+    let mut words = rest.strip_prefix('-').unwrap_or(rest).split('-');
+    let first = words.next().unwrap_or_default();
+    let date = |word: &str| word.bytes().all(|b| b.is_ascii_digit());
+    rest.is_empty()
+        || rest.starts_with('-')
+            && (["latest", "preview", "exp"].contains(&first) || first.len() >= 4 && date(first))
+            && words.all(date)
 }
 
 #[cfg(test)]
@@ -102,6 +199,7 @@ mod tests {
     use std::collections::HashSet;
     use std::time::{Duration, Instant};
 
+    use super::super::Usage;
     use super::*;
 
     #[test]
@@ -111,14 +209,18 @@ mod tests {
         for provider in &known.providers {
             assert!(provider.key_var.ends_with("_API_KEY"), "{provider:?}");
             assert!(provider.base_url.starts_with("https://") && !provider.base_url.ends_with('/'), "{provider:?}");
-            assert!(family(provider.model).is_some(), "{provider:?}");
+            let known = known.models.iter().map(|(prefix, facts)| (*prefix, facts));
+            assert!(longest(known, provider.model).is_some(), "{provider:?}");
         }
-        for family in &known.models {
-            assert!(family.context >= 32_768 && family.output.is_none_or(|o| o < family.context), "{}", family.prefix);
+        for (prefix, facts) in &known.models {
+            let context = facts.context.unwrap_or_default();
+            assert!(context >= 32_768 && facts.output.is_none_or(|o| o < context), "{prefix}");
+            let sound = |p: Prices| p.cache_read <= p.input && p.input <= p.cache_write && p.input < p.output;
+            assert!(facts.cost.is_none_or(|cost| sound(cost) && maker(prefix).is_some()), "{prefix}");
         }
         let names: HashSet<_> = known.providers.iter().map(|p| p.name).collect();
-        let prefixes: HashSet<_> = known.models.iter().map(|f| f.prefix).collect();
-        assert_eq!((names.len(), prefixes.len()), (known.providers.len(), known.models.len()));
+        let lines = TABLE.lines().filter(|line| line.contains("\"context\"")).count();
+        assert_eq!((names.len(), lines), (known.providers.len(), known.models.len()), "something is named twice");
     }
 
     #[test]
@@ -151,6 +253,63 @@ mod tests {
         }
         let counted = model("openrouter", "anthropic/claude-sonnet-5.5");
         assert_eq!((counted.context, counted.max_output), (1_000_000, None));
+    }
+
+    #[test]
+    fn prices_are_those_of_the_maker_or_not_known() {
+        for (provider, name, input) in [
+            ("anthropic", "claude-sonnet-5-5", Some(2.0)),
+            ("anthropic", "claude-opus-4-1-20250805", Some(15.0)),
+            ("anthropic", "claude-opus-4-9", None),
+            ("anthropic", "claude-haiku-4-5", Some(1.0)),
+            ("openai", "gpt-5.5", Some(5.0)),
+            ("responses", "gpt-5.5-2026-04-23", Some(5.0)),
+            ("openai", "gpt-5.5-mini", None),
+            ("openai", "gpt-5.7", None),
+            ("openai", "gpt-5-mini", Some(0.25)),
+            ("openai", "claude-sonnet-5-5", None),
+            ("openrouter", "anthropic/claude-sonnet-5.5", Some(2.0)),
+            ("openrouter", "anthropic/claude-sonnet-5.5:free", None),
+            ("openrouter", "deepseek/deepseek-v4-flash", None),
+            ("deepseek", "deepseek-v4-flash", Some(0.3)),
+            ("together", "deepseek-v4-flash", None),
+            ("xai", "grok-4-0709", Some(3.0)),
+            ("xai", "grok-4.20", None),
+            ("gemini", "gemini-3.1-pro-preview", Some(2.0)),
+            ("groq", "openai/gpt-oss-120b", None),
+            ("mistral", "codestral-latest", Some(0.3)),
+        ] {
+            assert_eq!(model(provider, name).prices.map(|p| p.input), input, "{provider} {name}");
+        }
+    }
+
+    #[test]
+    fn costs_are_added_up() {
+        let usage = |input_tokens, output_tokens, cache_read_input_tokens, cache_creation_input_tokens| Usage {
+            input_tokens,
+            output_tokens,
+            cache_read_input_tokens,
+            cache_creation_input_tokens,
+        };
+        let prices = Prices { cache_read: 0.5, cache_write: 6.25, ..Prices::new(5.0, 25.0) };
+        for (prices, usage, dollars) in [
+            (prices, usage(0, 0, 0, 0), 0.0),
+            (prices, usage(1_000_000, 1_000_000, 1_000_000, 1_000_000), 36.75),
+            (prices, usage(1200, 300, 40_000, 0), 0.0335),
+            (Prices::new(1.0, 2.0), usage(0, 0, 1_000_000, 1_000_000), 2.0),
+            (Prices::FREE, usage(9, 9, 9, 9), 0.0),
+        ] {
+            assert!((prices.cost(&usage) - dollars).abs() < 1e-9, "{usage:?}: {}", prices.cost(&usage));
+        }
+    }
+
+    #[test]
+    fn what_a_model_sees_is_no_guess() {
+        for (name, sees) in
+            [("claude-sonnet-5-5", true), ("gpt-5.5", true), ("deepseek-v4-pro", false), ("nobody-knows", false)]
+        {
+            assert_eq!(model("p", name).sees, sees, "{name}");
+        }
     }
 
     #[test]

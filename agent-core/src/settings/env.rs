@@ -30,8 +30,13 @@ pub fn layers(lookup: &dyn Fn(&str) -> Option<String>) -> Vec<Layer> {
 fn value(kind: Kind, text: &str) -> Value {
     match kind {
         Kind::Texts => text.split(',').map(str::trim).filter(|part| !part.is_empty()).collect(),
-        Kind::Switch | Kind::Count(..) | Kind::Amount | Kind::Words(_) | Kind::Text | Kind::Mode | Kind::Map => {
-            json!(text)
-        }
+        Kind::Switch
+        | Kind::Count(..)
+        | Kind::Amount
+        | Kind::Words(_)
+        | Kind::Share(_)
+        | Kind::Text
+        | Kind::Mode
+        | Kind::Map => json!(text),
     }
 }

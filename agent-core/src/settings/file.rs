@@ -77,7 +77,7 @@ pub fn layer(source: Source, bytes: &[u8]) -> Result<Layer, SettingsError> {
 
 /// Reads the value of a setting from a line of YAML; none where it is empty or null. Texts are taken as they are.
 pub(super) fn value(source: &Source, key: &'static Key, text: &str) -> Result<Option<Value>, SettingsError> {
-    if matches!(key.kind, Kind::Text | Kind::Words(_) | Kind::Mode) {
+    if matches!(key.kind, Kind::Text | Kind::Words(_) | Kind::Share(_) | Kind::Mode) {
         return Ok(Some(text.into()));
     }
     serde_saphyr::with_deserializer_from_str_with_options(text, options(), |yaml| OfKind(key.kind).deserialize(yaml))
@@ -174,7 +174,9 @@ impl<'de> DeserializeSeed<'de> for OfKind {
             Kind::Switch => Option::<bool>::deserialize(yaml)?.map(Value::from),
             Kind::Count(..) => Option::<u64>::deserialize(yaml)?.map(Value::from),
             Kind::Amount => Option::<f64>::deserialize(yaml)?.map(finite).transpose()?,
-            Kind::Words(_) | Kind::Text | Kind::Mode => Option::<String>::deserialize(yaml)?.map(Value::from),
+            Kind::Words(_) | Kind::Share(_) | Kind::Text | Kind::Mode => {
+                Option::<String>::deserialize(yaml)?.map(Value::from)
+            }
             Kind::Texts => Option::<Texts>::deserialize(yaml)?.map(|texts| texts.0.into()),
             Kind::Map => Option::<Value>::deserialize(yaml)?,
         })

@@ -108,9 +108,14 @@ fn layer(long: &str, text: &str) -> Result<Option<Layer>, SettingsError> {
             let problem = format!("{text:?} is none of {}", words.join(", "));
             return Err(SettingsError::of(&source, key, None, &problem));
         }
-        Kind::Switch | Kind::Count(..) | Kind::Amount | Kind::Words(_) | Kind::Text | Kind::Mode | Kind::Map => {
-            file::value(&source, key, text)?
-        }
+        Kind::Switch
+        | Kind::Count(..)
+        | Kind::Amount
+        | Kind::Words(_)
+        | Kind::Share(_)
+        | Kind::Text
+        | Kind::Mode
+        | Kind::Map => file::value(&source, key, text)?,
     };
     given(source, key, value).map(Some)
 }

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use super::Settings;
 use crate::provider::Effort;
+use crate::provider::models::Facts;
 
 /// One setting.
 #[non_exhaustive]
@@ -41,6 +42,8 @@ pub enum Kind {
     Amount,
     /// One of these words.
     Words(&'static [&'static str]),
+    /// One of these words, or a percentage from 1 to 99.
+    Share(&'static [&'static str]),
     /// A text that is not empty.
     Text,
     /// A text, or a list of texts.
@@ -145,6 +148,7 @@ impl Kind {
             Self::Count(from, to) => format!("a whole number from {from} to {to}"),
             Self::Amount => "a number that is not negative".into(),
             Self::Words(words) => format!("one of {}", words.join(", ")),
+            Self::Share(words) => format!("{} or a percentage from 1 to 99", words.join(", ")),
             Self::Text => "a text that is not empty".into(),
             Self::Texts => "a text or a list of texts".into(),
             Self::Mode => "a mode of four digits from 0 to 7".into(),
@@ -158,6 +162,8 @@ impl Kind {
             Self::Count(from, to) => value.as_u64().is_some_and(|n| (*from..=*to).contains(&n)),
             Self::Amount => value.as_f64().is_some_and(|n| n >= 0.0),
             Self::Words(words) => value.as_str().is_some_and(|text| words.contains(&text)),
+            // What it is, its setter knows.
+            Self::Share(_) => value.is_string(),
             Self::Text => value.as_str().is_some_and(|text| !text.trim().is_empty()),
             Self::Texts => value.as_array().is_some_and(|list| list.iter().all(Value::is_string)),
             Self::Mode => value.is_string(),
@@ -389,12 +395,30 @@ static KEYS: &[Key] = &[
     },
     Key {
         name: "compact",
-        kind: Kind::Words(&["auto", "off"]),
+        kind: Kind::Share(&["auto", "off"]),
         default: "auto",
-        help: "whether a conversation is summarised before it is too long",
+        help: "when a conversation is summarised: auto, off, or at so many percent of the context",
         project: Project::Allowed,
-        set: |s, v| put(&mut s.compact, Ok(*v == json!("auto"))),
-        get: |s| json!(if s.compact { "auto" } else { "off" }),
+        set: |s, v| put(&mut s.compact, word(v)),
+        get: |s| json!(s.compact.to_string()),
+    },
+    Key {
+        name: "models",
+        kind: Kind::Map,
+        default: "none",
+        help: "what you know of models, by how their names begin: context, output, sees, cost",
+        project: Project::Never,
+        set: |s, v| known(v).map(|more| s.models.extend(more)),
+        get: |s| json!(s.models),
+    },
+    Key {
+        name: "fallback",
+        kind: Kind::Texts,
+        default: "none",
+        help: "models that are asked when the model fails, in this order: MODEL or PROVIDER/MODEL",
+        project: Project::Never,
+        set: |s, v| put(&mut s.fallback, names(v)),
+        get: |s| json!(s.fallback),
     },
     Key {
         name: "sandbox",
@@ -543,6 +567,25 @@ fn variable(value: &Value) -> Result<Option<String>, String> {
     if name { Ok(Some(text)) } else { Err("takes the name of a variable, not the key itself".into()) }
 }
 
+/// What a person knows of models.
+fn known(value: &Value) -> Result<Vec<(String, Facts)>, String> {
+    const SHAPE: &str = "takes a map of {context, output, sees, cost: {input, output, cacheRead, cacheWrite}} by model";
+    let one = |(name, facts): (&String, &Value)| match read::<Facts>(facts) {
+        Ok(facts) if facts.context == Some(0) || facts.output == Some(0) => {
+            Err(format!("{SHAPE}; what it says of `{name}` is wrong: there is no room for 0 tokens"))
+        }
+        Ok(facts) => Ok((name.clone(), facts)),
+        Err(why) => Err(format!("{SHAPE}; what it says of `{name}` is wrong: {why}")),
+    };
+    value.as_object().into_iter().flatten().map(one).collect()
+}
+
+fn names(value: &Value) -> Result<Vec<String>, String> {
+    let names: Vec<String> = read(value)?;
+    let empty = |name: &String| name.split('/').any(|part| part.trim().is_empty());
+    if names.iter().any(empty) { Err("takes names of models, MODEL or PROVIDER/MODEL".into()) } else { Ok(names) }
+}
+
 fn paths(list: &[PathBuf]) -> Value {
     list.iter().map(|path| path.to_string_lossy().into_owned()).collect()
 }
@@ -587,7 +630,7 @@ mod tests {
                 other => other.to_string(),
             };
             match shown.as_str() {
-                "null" | "" => assert!(!key.default.is_empty(), "{}", key.name),
+                "null" | "" | "{}" => assert!(!key.default.is_empty(), "{}", key.name),
                 shown => assert_eq!(key.default.split(';').next(), Some(shown), "{}", key.name),
             }
         }

@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::pin::Pin;
 use std::time::{Duration, Instant};
 
+use agent_core::agent::connect;
 use agent_core::discover::{Choice, Dirs, KeyFrom, LocalServer, Outside, Remote, discover};
 use agent_core::settings::{Settings, Source, file};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -16,14 +17,18 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 /// What is found with these settings and variables, and servers at these addresses.
 async fn find(yaml: &str, variables: &[(&str, &str)], servers: &[LocalServer]) -> Result<Choice, String> {
-    let layer = file::layer(Source::User("config.yaml".into()), yaml.as_bytes()).unwrap();
-    let (settings, _) = Settings::resolve(vec![layer]).unwrap();
+    let settings = settings(yaml);
     let lookup = |name: &str| variables.iter().find(|(known, _)| *known == name).map(|(_, v)| (*v).to_owned());
     let mut outside = Outside::new("/", Dirs::all_in("/nowhere"), &lookup);
     (outside.servers, outside.patience) = (servers, PATIENCE);
     // Frontends that serve several sessions move it between threads.
     let found: Pin<Box<dyn Future<Output = _> + Send>> = Box::pin(discover(&settings, &outside));
     found.await.map_err(|e| e.to_string())
+}
+
+fn settings(yaml: &str) -> Settings {
+    let layer = file::layer(Source::User("config.yaml".into()), yaml.as_bytes()).unwrap();
+    Settings::resolve(vec![layer]).unwrap().0
 }
 
 async fn remote(yaml: &str, variables: &[(&str, &str)], servers: &[LocalServer]) -> Result<Remote, String> {
@@ -199,4 +204,31 @@ async fn a_server_of_ones_own_names_its_model() {
     let variables = [("OPENAI_BASE_URL", format!("http://{}/v1", own.address))];
     let variables = variables.each_ref().map(|(name, value)| (*name, value.as_str()));
     assert_eq!(remote("", &variables, &[]).await.unwrap().model, "qwen");
+}
+
+#[tokio::test]
+async fn what_is_known_of_a_model_comes_from_its_place_the_table_and_the_settings() {
+    const K: (&str, &str) = ("OPENAI_API_KEY", "k");
+    for (yaml, variables, input, context, sees) in [
+        ("model: gpt-5.5", &[K][..], Some(5.0), 1_050_000, true),
+        ("model: gpt-5.5\nbaseUrl: http://localhost:9", &[], Some(0.0), 1_050_000, true),
+        ("model: gpt-5.5\nbaseUrl: http://localhost:9", &[K], Some(5.0), 1_050_000, true),
+        ("model: strange\nbaseUrl: http://127.0.0.1:9/v1", &[], Some(0.0), 200_000, false),
+        ("model: strange\nbaseUrl: http://far.example/v1", &[], None, 200_000, false),
+        ("model: strange\nmaxContext: 9000", &[K], None, 9000, false),
+        (
+            "model: strange-2\nmodels: {strange: {context: 7000, sees: true, cost: {input: 3, output: 4}}}",
+            &[K],
+            Some(3.0),
+            7000,
+            true,
+        ),
+        ("model: gpt-5.5\nmodels: {gpt-5: {sees: false}}", &[K], Some(5.0), 1_050_000, false),
+    ] {
+        let found = remote(&format!("provider: openai\n{yaml}"), variables, &[]).await.unwrap();
+        let provider = connect(&found, None, &settings(yaml)).unwrap();
+        let model = provider.model();
+        let known = (model.prices.map(|prices| prices.input), model.context, model.sees);
+        assert_eq!(known, (input, context, sees), "{yaml:?}");
+    }
 }

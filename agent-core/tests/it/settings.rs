@@ -61,6 +61,17 @@ fn values_of_a_file() {
         ("notify: off", "notify", json!(false)),
         ("notify: no", "notify", json!(false)),
         ("compact: off", "compact", json!("off")),
+        ("compact: 80", "compact", json!("80")),
+        ("compact: 80%", "compact", json!("80")),
+        ("fallback: m", "fallback", json!(["m"])),
+        ("fallback: [m, openai/gpt-5.5]", "fallback", json!(["m", "openai/gpt-5.5"])),
+        ("models: {x: {context: 9, sees: true}}", "models", json!({"x": {"context": 9, "sees": true}})),
+        (
+            "models:\n  x-1:\n    cost: {input: 1, output: 2.5, cacheRead: 0.1}\n",
+            "models",
+            json!({"x-1": {"cost": {"input": 1.0, "output": 2.5, "cacheRead": 0.1, "cacheWrite": 1.0}}}),
+        ),
+        ("models: {}", "models", json!({})),
         ("sandbox: off", "sandbox", json!("off")),
         ("editTools: true", "editTools", json!(true)),
         ("provider: local", "editTools", json!(true)),
@@ -109,6 +120,23 @@ fn mistakes_in_a_file_name_file_line_and_key() {
         ("maxCost: .inf", &["`maxCost`"]),
         ("maxCost: .nan", &["`maxCost`"]),
         ("bashMode: [0]", &["line 1: `bashMode`"]),
+        ("compact: perhaps", &["line 1: `compact` takes auto, off or a percentage from 1 to 99"]),
+        ("compact: 100", &["`compact` takes auto, off or a percentage from 1 to 99"]),
+        ("compact: 0", &["`compact` takes"]),
+        ("compact: -5", &["`compact` takes"]),
+        ("compact: [1]", &["`compact` takes auto, off or a percentage"]),
+        ("models: 5", &["`models` takes a map"]),
+        ("models: {x: 5}", &["`models` takes a map of {context, output", "what it says of `x` is wrong"]),
+        ("models: {x: {contxt: 5}}", &["of `x` is wrong: unknown field `contxt`"]),
+        ("models: {x: {context: 0}}", &["no room for 0 tokens"]),
+        ("models: {x: {context: -1}}", &["of `x` is wrong"]),
+        ("models: {x: {sees: 3}}", &["of `x` is wrong"]),
+        ("models: {x: {cost: 3}}", &["of `x` is wrong"]),
+        ("models: {x: {cost: {input: 3}}}", &["of `x` is wrong: missing field `output`"]),
+        ("models: {x: {cost: {input: -3, output: 1}}}", &["of `x` is wrong: a price is never negative"]),
+        ("fallback: {a: b}", &["`fallback` takes a text or a list of texts"]),
+        ("fallback: ['']", &["`fallback` takes names of models"]),
+        ("fallback: [openai/]", &["`fallback` takes names of models, MODEL or PROVIDER/MODEL"]),
         ("model: a\nmodel: b\n", &["line 2"]),
         ("model: 'a\n", &["/u/config.yaml, line"]),
         ("model: a: b\n", &["/u/config.yaml, line 1"]),
@@ -227,6 +255,8 @@ fn a_project_may_tighten_and_not_widen() {
         ("", "mcpServers: {a: {command: x}}", "mcpServers", json!([]), false),
         ("", "passEnv: [OPENAI_API_KEY]", "passEnv", json!([]), false),
         ("", "proxy: http://evil", "proxy", json!(null), false),
+        ("", "models: {x: {context: 1}}", "models", json!({}), false),
+        ("", "fallback: openrouter/m", "fallback", json!([]), false),
         ("", "noProxy: x", "noProxy", json!([]), false),
         ("", "maskSecrets: false", "maskSecrets", json!(true), false),
         ("maskSecrets: false", "maskSecrets: true", "maskSecrets", json!(true), true),
@@ -420,6 +450,17 @@ fn maps_are_merged_and_lists_replaced() {
     ];
     let (settings, _) = resolve(layers).unwrap();
     assert_eq!(json!(settings.mcp_servers), json!({"a": {"command": "x"}, "b": {"command": "z"}}));
+}
+
+#[test]
+fn what_a_person_knows_of_a_model_is_found_by_the_longest_beginning() {
+    let (settings, _) = read(b"models: {qwen: {context: 1}, qwen3.5: {context: 2}, org/other: {context: 3}}").unwrap();
+    for (name, context) in
+        [("qwen2", Some(1)), ("Qwen/Qwen3.5-9B", Some(2)), ("qwen3-5", Some(2)), ("other-7b", Some(3)), ("x", None)]
+    {
+        assert_eq!(settings.facts(name).and_then(|facts| facts.context), context, "{name}");
+    }
+    assert!(settings.missing().is_empty());
 }
 
 #[test]
