@@ -34,7 +34,7 @@ impl Prompt {
 /// Something that happened in a turn. Closed on purpose: a new variant breaks the journal and every frontend.
 #[derive(Debug)]
 pub enum Event {
-    /// The turn began with this prompt.
+    /// The model is told what a person said: what the turn begins with, or what came while it ran.
     Prompt(Prompt),
     /// Words of the model; deltas joined to at most 100 ms or 4 KiB.
     Text(String),

@@ -84,6 +84,7 @@ mod turn;
 pub use agent::{Agent, Clock, Limits, assemble, equip};
 pub use children::{ChildEnd, ChildStatus};
 pub use event::{Ask, Decision, Ending, Event, Limit, Notice, Prompt, Stamped, Tally, UsageReport};
+pub use inbox::Steering;
 pub use message::{Block, CallResult, Message, Origin};
 pub use session::{Session, SessionId, Waits};
-pub use turn::{Events, Running, Step, Turn, TurnError, start};
+pub use turn::{Events, Running, Step, Turn, TurnError, start, start_on_news};

@@ -19,8 +19,8 @@ pub use store::{JsonLines, Memory, Nowhere, Sessions, Store};
 
 use crate::agent::Agent;
 use crate::children::{Child, ChildEnd, Children};
-use crate::event::{Ending, Event, Notice, UsageReport};
-use crate::inbox::{Inbox, News};
+use crate::event::{Ending, Event, Notice, Prompt, UsageReport};
+use crate::inbox::{self, Inbox, News, Steering};
 use crate::message::{CallResult, Message};
 use crate::provider::Usage;
 use crate::turn::{Events, TurnError};
@@ -184,9 +184,20 @@ impl Session {
         self.children.unheard + tasks > 0
     }
 
-    /// Waits until there is news.
-    pub(crate) async fn news(&mut self) {
+    /// Waits until there is something that the model has not been told: the end of a background command, words that
+    /// came too late for a turn. [`start_on_news`](crate::start_on_news) tells it. Nothing is lost where this is dropped.
+    pub async fn news(&mut self) {
         self.inbox.wait().await;
+    }
+
+    /// What lets a person speak while a turn has the session.
+    pub fn steering(&self) -> Steering {
+        self.inbox.steering()
+    }
+
+    /// Takes back what was injected and has not reached the model.
+    pub fn take_back(&mut self) -> Vec<Prompt> {
+        self.inbox.take_prompts()
     }
 
     /// Where news are put in.
@@ -197,28 +208,28 @@ impl Session {
     /// Tells the model what has come in, in one message. Says whether there was anything.
     pub(crate) async fn take_news(&mut self, events: &Events) -> Result<bool, TurnError> {
         let news = self.inbox.take();
-        let text: Vec<String> = news.iter().map(News::text).collect();
-        let notices: Vec<Notice> = news.into_iter().map(|news| self.heard(news)).collect();
-        let last = notices.len().saturating_sub(1);
-        let mut message = Some(Message::user(text.join("\n\n")));
-        for (number, notice) in notices.into_iter().enumerate() {
+        let mut message = Some(Message::User(inbox::parts(&news)));
+        let told: Vec<Event> = news.into_iter().map(|news| self.heard(news)).collect();
+        let (any, last) = (!told.is_empty(), told.len().saturating_sub(1));
+        for (number, event) in told.into_iter().enumerate() {
             match message.take_if(|_| number == last) {
-                Some(message) => self.tell_with(events, Event::Notice(notice), message).await?,
-                None => self.tell(events, Event::Notice(notice)).await?,
+                Some(message) => self.tell_with(events, event, message).await?,
+                None => self.tell(events, event).await?,
             }
         }
-        Ok(!text.is_empty())
+        Ok(any)
     }
 
-    fn heard(&mut self, news: News) -> Notice {
-        match news {
+    fn heard(&mut self, news: News) -> Event {
+        Event::Notice(match news {
+            News::Prompt(prompt) => return Event::Prompt(prompt),
             News::Note(note) => note.task.map_or(Notice::Text(note.text), Notice::TaskEnded),
             News::Child(end) => {
                 self.children.unheard = self.children.unheard.saturating_sub(1);
                 self.spend_child(&end);
                 Notice::ChildEnded { end, total: self.usage }
             }
-        }
+        })
     }
 
     fn spend_child(&mut self, end: &ChildEnd) {

@@ -77,7 +77,7 @@ pub struct Turn<'a> {
 }
 
 impl<'a> Turn<'a> {
-    /// Begins a turn: the prompt goes into the session.
+    /// Begins a turn: what came in since the last one and the prompt go into the session.
     ///
     /// # Errors
     /// The session's log could not be written.
@@ -89,10 +89,30 @@ impl<'a> Turn<'a> {
         stop: CancellationToken,
     ) -> Result<Self, TurnError> {
         session.answer_open_calls(events).await?;
+        session.take_news(events).await?;
         let message = Message::User(prompt.parts.clone());
         session.tell_with(events, Event::Prompt(prompt), message).await?;
+        Ok(Self::new(agent, session, events, stop))
+    }
+
+    /// Begins a turn of its own on what came in since the last one; none where nothing did.
+    ///
+    /// # Errors
+    /// The session's log could not be written.
+    pub async fn begin_on_news(
+        agent: Agent,
+        session: &'a mut Session,
+        events: &'a Events,
+        stop: CancellationToken,
+    ) -> Result<Option<Self>, TurnError> {
+        session.answer_open_calls(events).await?;
+        let any = session.take_news(events).await?;
+        Ok(any.then(|| Self::new(agent, session, events, stop)))
+    }
+
+    fn new(agent: Agent, session: &'a mut Session, events: &'a Events, stop: CancellationToken) -> Self {
         let children = stop.child_token();
-        Ok(Self { agent, session, events, stop, children, repeats: Repeats::default(), requests: 0, refused: None })
+        Self { agent, session, events, stop, children, repeats: Repeats::default(), requests: 0, refused: None }
     }
 
     /// Makes one request and answers its calls.
@@ -175,10 +195,25 @@ impl<'a> Turn<'a> {
 
 /// Starts a turn. Read [`Running::next`] until it is over; nothing happens otherwise.
 pub fn start(agent: Agent, session: &mut Session, prompt: Prompt, stop: CancellationToken) -> Running<'_> {
+    start_with(agent, session, Some(prompt), stop)
+}
+
+/// Starts a turn on what [`Session::news`] waits for, without a prompt. It has a budget of requests of its own, and makes
+/// none where there is no news.
+pub fn start_on_news(agent: Agent, session: &mut Session, stop: CancellationToken) -> Running<'_> {
+    start_with(agent, session, None, stop)
+}
+
+fn start_with(agent: Agent, session: &mut Session, prompt: Option<Prompt>, stop: CancellationToken) -> Running<'_> {
     let (events, receiver) = Events::channel();
     let turn = async move {
-        let ended = match Turn::begin(agent, session, prompt, &events, stop).await {
-            Ok(mut turn) => turn.run().await,
+        let begun = match prompt {
+            Some(prompt) => Turn::begin(agent, session, prompt, &events, stop).await.map(Some),
+            None => Turn::begin_on_news(agent, session, &events, stop).await,
+        };
+        let ended = match begun {
+            Ok(Some(mut turn)) => turn.run().await,
+            Ok(None) => Ok(Ending::Done),
             Err(error) => Err(error),
         };
         // Where even this cannot be written, the event still reaches whoever watches.

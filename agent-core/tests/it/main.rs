@@ -8,4 +8,5 @@ mod discover;
 mod fake_server;
 mod providers;
 mod settings;
+mod steering;
 mod turns;
