@@ -71,6 +71,7 @@
 
 pub mod agent;
 mod children;
+pub mod commands;
 pub mod discover;
 mod event;
 mod inbox;

@@ -18,8 +18,8 @@ use agent_tools::toolset::{Parts, Toolset};
 use serde_json::{Map, Value};
 
 pub use compact::Compact;
-pub(crate) use keys::without_credentials;
 pub use keys::{Key, Kind, Project, key, keys};
+pub(crate) use keys::{nearest_of, without_credentials};
 pub use origin::{SettingsError, Source, Warning};
 
 use crate::provider::Effort;

@@ -77,10 +77,15 @@ pub fn key(name: &str) -> Option<&'static Key> {
 
 /// The name of the setting that somebody meant who wrote this, if it is near enough.
 pub(super) fn nearest(name: &str) -> Option<&'static str> {
+    nearest_of(name, KEYS.iter().map(|key| key.name))
+}
+
+/// The one of these names that somebody meant who wrote this, if one is near enough.
+pub(crate) fn nearest_of(name: &str, names: impl Iterator<Item = &'static str>) -> Option<&'static str> {
     let plain =
         |text: &str| text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).take(64).collect();
     let wanted: Vec<char> = plain(name);
-    let scored = KEYS.iter().map(|key| (distance(&wanted, &plain(key.name)), key.name));
+    let scored = names.map(|name| (distance(&wanted, &plain(name)), name));
     let (far, best) = scored.min_by_key(|(far, _)| *far)?;
     (far <= 2.max(wanted.len() / 3) && far < wanted.len()).then_some(best)
 }
