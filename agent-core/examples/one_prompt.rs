@@ -41,6 +41,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let cwd = std::env::current_dir()?;
     let facts = Facts { cwd: cwd.clone(), platform: std::env::consts::OS.into(), git: false };
     let agent = Agent {
+        fallbacks: Vec::new(),
         provider: Arc::new(OpenAi::new(models::model("openai", model), endpoint)),
         tools: tools(Toolset::Lean, &Parts::of(Toolset::Lean)),
         // What the mode does not cover is refused: nobody can be asked here.

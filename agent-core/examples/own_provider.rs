@@ -55,6 +55,7 @@ impl Clock for RealClock {
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let agent = Agent {
+        fallbacks: Vec::new(),
         provider: Arc::new(Parrot(Model::new("own", "parrot"))),
         tools: tools(Toolset::Lean, &Parts::of(Toolset::Lean)),
         policy: Arc::new(Gate::new(Mode::DEFAULT, Permissions::Auto)),

@@ -23,13 +23,15 @@ use crate::provider::models::{self, Form};
 #[cfg(feature = "http")]
 use crate::provider::openai::OpenAi;
 use crate::provider::{Effort, Provider};
-use crate::settings::Settings;
+use crate::settings::{Compact, Settings};
 
 /// What a turn works with. Cheap to clone.
 #[derive(Clone)]
 pub struct Agent {
     /// The model.
     pub provider: Arc<dyn Provider>,
+    /// The models that are asked, in this order, where that one fails for a while.
+    pub fallbacks: Vec<Arc<dyn Provider>>,
     /// The tools.
     pub tools: Tools,
     /// Who judges calls.
@@ -41,7 +43,7 @@ pub struct Agent {
 }
 
 /// Limits of a turn.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct Limits {
     /// Requests in one turn.
@@ -54,11 +56,23 @@ pub struct Limits {
     pub max_tokens: Option<u64>,
     /// How hard the model is to think; none: its own default.
     pub effort: Option<Effort>,
+    /// What a session may cost, in US dollars; none: no limit. Where the cost is not known nothing may be spent.
+    pub max_cost: Option<f64>,
+    /// When the conversation is compacted.
+    pub compact: Compact,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { max_turns: 1000, loop_limit: 10, max_sub_agents: 8, max_tokens: None, effort: None }
+        Self {
+            max_turns: 1000,
+            loop_limit: 10,
+            max_sub_agents: 8,
+            max_tokens: None,
+            effort: None,
+            max_cost: None,
+            compact: Compact::Auto,
+        }
     }
 }
 
@@ -141,8 +155,10 @@ pub fn assemble(
         max_sub_agents: settings.max_sub_agents,
         max_tokens: settings.max_tokens,
         effort: settings.effort,
+        max_cost: settings.max_cost,
+        compact: settings.compact,
     };
-    (Agent { provider, tools, policy, prompt, limits }, read)
+    (Agent { provider, fallbacks: Vec::new(), tools, policy, prompt, limits }, read)
 }
 
 /// What the system prompt tells of the place.

@@ -71,7 +71,11 @@ impl Children {
             };
             promise.end = Some(match room {
                 Some(_room) => child.run().await,
-                None => ChildEnd { status: ChildStatus::Cancelled, ..ChildEnd::new(child.session.id.clone()) },
+                None => ChildEnd {
+                    status: ChildStatus::Cancelled,
+                    cost: Some(0.0),
+                    ..ChildEnd::new(child.session.id.clone())
+                },
             });
         });
     }
@@ -155,6 +159,8 @@ pub struct ChildEnd {
     pub usage: Usage,
     /// How many requests it made.
     pub requests: u64,
+    /// What it cost, in US dollars; none where that is not known.
+    pub cost: Option<f64>,
     /// The reasoning of its last answer, shortened.
     pub thinking: String,
     /// Its last answer, or why there is none.
@@ -189,6 +195,7 @@ impl ChildEnd {
             status: ChildStatus::Failed,
             usage: Usage::default(),
             requests: 0,
+            cost: None,
             thinking: String::new(),
             text: "(no answer)".into(),
         }
@@ -196,7 +203,8 @@ impl ChildEnd {
 
     fn of(session: &Session, outcome: Option<Result<Ending, TurnError>>) -> Self {
         let report = session.usage();
-        let mut end = Self { usage: report.total, requests: report.requests, ..Self::new(session.id.clone()) };
+        let mut end =
+            Self { usage: report.total, requests: report.requests, cost: report.cost, ..Self::new(session.id.clone()) };
         let (status, reason) = match outcome {
             Some(Ok(Ending::Done | Ending::Blocked(_))) => (ChildStatus::Ok, None),
             Some(Ok(Ending::Cancelled)) => (ChildStatus::Cancelled, None),

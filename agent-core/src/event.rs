@@ -10,7 +10,8 @@ use jiff::Timestamp;
 use tokio::sync::oneshot;
 
 use crate::children::ChildEnd;
-use crate::provider::Usage;
+use crate::context::held;
+use crate::provider::{Prices, Usage};
 use crate::session::SessionId;
 use crate::turn::TurnError;
 
@@ -79,14 +80,73 @@ pub enum Event {
 }
 
 /// What requests have cost so far.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub struct UsageReport {
     /// The last request alone.
     pub last: Usage,
+    /// What the last request was for.
+    pub spent_on: SpentOn,
     /// The session so far.
     pub total: Usage,
     /// How many requests the session has made.
     pub requests: u64,
+    /// How many of them asked for a summary.
+    pub compactions: u32,
+    /// The session so far, in US dollars; none where a price or a usage is not known.
+    pub cost: Option<f64>,
+    /// Tokens that the conversation holds after the last request.
+    pub context: u64,
+}
+
+impl Default for UsageReport {
+    fn default() -> Self {
+        Self {
+            last: Usage::default(),
+            spent_on: SpentOn::Agent,
+            total: Usage::default(),
+            requests: 0,
+            compactions: 0,
+            cost: Some(0.0),
+            context: 0,
+        }
+    }
+}
+
+impl UsageReport {
+    /// Counts a request: what it used, what the model costs, what it was for.
+    pub(crate) fn spend(&mut self, usage: Usage, prices: Option<&Prices>, on: SpentOn) {
+        self.last = usage;
+        self.spent_on = on;
+        self.total += usage;
+        self.requests += 1;
+        self.pay(prices.and_then(|prices| cost(prices, &usage)));
+        match on {
+            SpentOn::Agent => self.context = held(&usage),
+            SpentOn::Compact => self.compactions += 1,
+        }
+    }
+
+    /// Adds a cost. What is not known makes the sum unknown.
+    pub(crate) fn pay(&mut self, cost: Option<f64>) {
+        self.cost = self.cost.zip(cost).map(|(sum, cost)| sum + cost);
+    }
+}
+
+/// What a request cost; none where the server did not say what it used.
+fn cost(prices: &Prices, usage: &Usage) -> Option<f64> {
+    let told = *usage != Usage::default();
+    let free = [prices.input, prices.output, prices.cache_read, prices.cache_write].iter().all(|price| *price == 0.0);
+    (told || free).then(|| prices.cost(usage))
+}
+
+/// What a request was for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SpentOn {
+    /// The agent's work.
+    Agent,
+    /// A summary of the conversation.
+    Compact,
 }
 
 /// A question to a person. Dropped unanswered, it is a no.
@@ -163,6 +223,8 @@ pub enum Notice {
     },
     /// A background command has ended, and the model is told.
     TaskEnded(TaskEnd),
+    /// A summary has taken the place of a part of the conversation.
+    Compacted(Compacted),
     /// Anything else.
     Text(String),
 }
@@ -189,8 +251,55 @@ impl fmt::Display for Notice {
             Self::TaskEnded(TaskEnd { id, exit_code, output }) => {
                 write!(f, "[bg-bash {id}] exit_code={exit_code} {}", clipped(output, SHOWN))
             }
+            Self::Compacted(Compacted { trigger, before, after, .. }) => {
+                write!(f, "Context compacted ({trigger}). About {before} tokens became {after}.")
+            }
             Self::Text(text) => f.write_str(text),
         }
+    }
+}
+
+/// A summary that has taken the place of a part of the conversation.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Compacted {
+    /// What made it happen.
+    pub trigger: Trigger,
+    /// What the conversation begins with now.
+    pub content: Arc<[Part]>,
+    /// How many of the last messages are kept behind it.
+    pub kept: usize,
+    /// Roughly how many tokens the conversation had.
+    pub before: u64,
+    /// Roughly how many it has.
+    pub after: u64,
+}
+
+/// What makes a compaction happen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trigger {
+    /// It pays, or the context is nearly full.
+    Auto,
+    /// A person.
+    Manual,
+    /// A plan was confirmed.
+    PlanConfirm,
+    /// A plan was put away.
+    PlanClear,
+    /// A server refused the conversation as too long.
+    TooLong,
+}
+
+impl fmt::Display for Trigger {
+    /// As the log has it: `auto`, `manual`, `plan_confirm`, `plan_clear`, `too_long`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Auto => "auto",
+            Self::Manual => "manual",
+            Self::PlanConfirm => "plan_confirm",
+            Self::PlanClear => "plan_clear",
+            Self::TooLong => "too_long",
+        })
     }
 }
 

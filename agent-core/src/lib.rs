@@ -32,6 +32,7 @@
 //! let agent = Agent {
 //!     provider: Arc::new(Scripted::new(script)),
 //!     tools: tools(Toolset::Lean, &Parts::of(Toolset::Lean)),
+//!     fallbacks: Vec::new(),
 //!     policy: Arc::new(Gate::new(Mode::DEFAULT, Permissions::Auto)),
 //!     prompt: Arc::new(Sections::default()),
 //!     limits: Limits::default(),
@@ -60,8 +61,7 @@
 //!
 //! What it will not do: read the environment, the home directory, the process directory or the wall clock (they are
 //! handed in), print, ask a person in any other way than through [`Event::Ask`], run a call in any other way than through
-//! the gate of agent-tools, or retry for ever. It does not summarise long conversations, run sub-agents or speak to MCP
-//! servers yet.
+//! the gate of agent-tools, or retry for ever. It does not speak to MCP servers yet.
 //!
 //! Features: `http` (default) has the providers behind an address, `local` the embedded model, `testing` the scripted
 //! provider.
@@ -72,8 +72,10 @@
 pub mod agent;
 mod children;
 pub mod commands;
+pub mod context;
 pub mod discover;
 mod event;
+mod history;
 mod inbox;
 mod message;
 pub mod prompt;
@@ -84,8 +86,11 @@ mod turn;
 
 pub use agent::{Agent, Clock, Limits, assemble, equip};
 pub use children::{ChildEnd, ChildStatus};
-pub use event::{Ask, Decision, Ending, Event, Limit, Notice, Prompt, Stamped, Tally, UsageReport};
+pub use event::{
+    Ask, Compacted, Decision, Ending, Event, Limit, Notice, Prompt, SpentOn, Stamped, Tally, Trigger, UsageReport,
+};
+pub use history::{Undo, UndoState};
 pub use inbox::Steering;
 pub use message::{Block, CallResult, Message, Origin};
 pub use session::{Session, SessionId, Waits};
-pub use turn::{Events, Running, Step, Turn, TurnError, start, start_on_news};
+pub use turn::{Events, Running, Step, Turn, TurnError, start, start_compacting, start_on_news};

@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use agent_tools::builtin::own_files;
+use agent_tools::text::clipped;
 use agent_tools::{Details, Files, GrantKey, Host, Jobs, Part, Place, Status, ToolContext, ToolOutput};
 
 pub use id::SessionId;
@@ -19,10 +20,12 @@ pub use store::{JsonLines, Memory, Nowhere, Sessions, Store};
 
 use crate::agent::Agent;
 use crate::children::{Child, ChildEnd, Children};
-use crate::event::{Ending, Event, Notice, Prompt, UsageReport};
+use crate::context::estimate;
+use crate::event::{Compacted, Ending, Event, Notice, Prompt, SpentOn, Stamped, UsageReport};
+use crate::history::History;
 use crate::inbox::{self, Inbox, News, Steering};
 use crate::message::{CallResult, Message};
-use crate::provider::Usage;
+use crate::provider::{Prices, Usage};
 use crate::turn::{Events, TurnError};
 
 /// A session. It has one owner, the loop, which holds it by `&mut`.
@@ -43,13 +46,32 @@ pub struct Session {
     /// Results of the last message's calls, until all of them are there.
     results: Vec<CallResult>,
     usage: UsageReport,
+    /// How many of the messages, and how many tokens, the last answer's usage is of.
+    measured: (usize, u64),
+    turns: Vec<TurnStart>,
+    /// What the turn under way was asked for.
+    request: Vec<Part>,
     grants: Vec<GrantKey>,
     changed: BTreeSet<PathBuf>,
     /// The plan that was confirmed.
     plan: Option<String>,
     inbox: Inbox,
     children: Children,
+    history: Option<Arc<History>>,
     journal: Journal,
+}
+
+/// How much of a prompt is shown where turns are listed, in characters.
+const PREVIEW: usize = 200;
+
+/// Where a turn began.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TurnStart {
+    /// The number of its line in the log.
+    pub line: u64,
+    /// The beginning of the prompt.
+    pub preview: String,
 }
 
 /// What a turn waits for before it ends: what comes in is told to the model, which then goes on.
@@ -68,6 +90,7 @@ impl Session {
         Self {
             id: journal.session().clone(),
             plan: own_files::text(own_files::PLAN, &place),
+            history: place.store.as_ref().map(History::new),
             place: Arc::new(place),
             files: Arc::new(agent_tools::builtin::Disk),
             jobs: Arc::default(),
@@ -76,6 +99,9 @@ impl Session {
             messages: Vec::new(),
             results: Vec::new(),
             usage: UsageReport::default(),
+            measured: (0, 0),
+            turns: Vec::new(),
+            request: Vec::new(),
             grants: Vec::new(),
             changed: BTreeSet::new(),
             inbox: Inbox::default(),
@@ -128,17 +154,74 @@ impl Session {
 
     /// Logs an event and tells it.
     pub(crate) async fn tell(&mut self, events: &Events, event: Event) -> Result<(), TurnError> {
-        let stamped = self.journal.record(event, None)?;
+        let stamped = self.log(event, None)?;
         events.send(stamped).await;
         Ok(())
     }
 
     /// Logs an event and the message that it completes, takes the message up, and tells the event.
     pub(crate) async fn tell_with(&mut self, events: &Events, event: Event, message: Message) -> Result<(), TurnError> {
-        let stamped = self.journal.record(event, Some(&message))?;
+        let stamped = self.log(event, Some(&message))?;
+        if let Event::Usage(report) = &stamped.event {
+            self.measured = (self.messages.len() + 1, report.context);
+        }
         self.messages.push(message);
         events.send(stamped).await;
         Ok(())
+    }
+
+    fn log(&mut self, event: Event, message: Option<&Message>) -> Result<Stamped, TurnError> {
+        let line = self.journal.next_line();
+        let stamped = self.journal.record(event, message)?;
+        if let Event::Prompt(prompt) = &stamped.event {
+            self.begin_turn(line, prompt);
+        }
+        Ok(stamped)
+    }
+
+    fn begin_turn(&mut self, line: u64, prompt: &Prompt) {
+        self.request.extend(prompt.parts.iter().cloned());
+        self.turns.push(TurnStart { line, preview: clipped(&text_of(&prompt.parts), PREVIEW) });
+        if let Some(history) = self.history.as_ref().filter(|_| !self.id.is_child()) {
+            history.begin(line);
+        }
+    }
+
+    /// What comes next is asked for anew.
+    pub(crate) fn begin_request(&mut self) {
+        self.request.clear();
+    }
+
+    /// What the turn under way was asked for.
+    pub(crate) fn request(&self) -> &[Part] {
+        &self.request
+    }
+
+    /// Puts a summary in the place of all but the last messages.
+    pub(crate) async fn compact(&mut self, events: &Events, compacted: Compacted) -> Result<(), TurnError> {
+        let dropped = self.messages.len().saturating_sub(compacted.kept);
+        let first = Message::User(compacted.content.to_vec());
+        self.usage.context = compacted.after;
+        let stamped = self.journal.record(Event::Notice(Notice::Compacted(compacted)), None)?;
+        self.messages.splice(..dropped, [first]);
+        self.measured = (0, 0);
+        events.send(stamped).await;
+        Ok(())
+    }
+
+    /// Roughly how many tokens the next request begins with: as the last answer said, and an estimate of what came since.
+    /// `fixed`: those of the system prompt and the tools.
+    pub(crate) fn used(&self, fixed: u64) -> u64 {
+        let (messages, known) = match self.measured {
+            (_, 0) => (0, fixed),
+            measured => measured,
+        };
+        known + self.messages.iter().skip(messages).map(estimate).sum::<u64>()
+    }
+
+    /// The prompts so far, the first being turn 1.
+    pub fn turns(&self) -> &[TurnStart] {
+        &self.turns
     }
 
     /// Tells the end of a turn, also where it cannot be logged.
@@ -235,6 +318,7 @@ impl Session {
     fn spend_child(&mut self, end: &ChildEnd) {
         self.usage.total += end.usage;
         self.usage.requests += end.requests;
+        self.usage.pay(end.cost);
     }
 
     /// A session for a sub-agent, with this conversation where it is a fork: all but the answer whose calls are open.
@@ -249,6 +333,7 @@ impl Session {
         let mut child = Self::new(place, journal);
         child.messages = messages.to_vec();
         child.files.clone_from(&self.files);
+        child.history.clone_from(&self.history);
         child.attended = self.attended;
         child.grants.clone_from(&self.grants);
         Ok(child)
@@ -265,10 +350,8 @@ impl Session {
     }
 
     /// Counts a request.
-    pub(crate) fn spend(&mut self, usage: Usage) {
-        self.usage.last = usage;
-        self.usage.total += usage;
-        self.usage.requests += 1;
+    pub(crate) fn spend(&mut self, usage: Usage, prices: Option<&Prices>, on: SpentOn) {
+        self.usage.spend(usage, prices, on);
     }
 
     /// Remembers a person's "for this session", or what one has saved as rules.
@@ -282,10 +365,18 @@ impl Session {
     }
 
     /// Remembers which file a call changed.
-    pub(crate) fn changed(&mut self, output: &ToolOutput) {
-        if let (Status::Ok, Details::Change(change)) = (output.status, &output.details) {
-            self.changed.insert(change.path.clone());
+    pub(crate) async fn changed(&mut self, output: &ToolOutput) {
+        let (Status::Ok, Details::Change(change)) = (output.status, &output.details) else { return };
+        self.changed.insert(change.path.clone());
+        if let Some(history) = &self.history {
+            // Where it cannot be told the file counts as changed by somebody else: a person decides.
+            let _ = history.done(&change.path).await;
         }
+    }
+
+    /// What files were before tools changed them.
+    pub(crate) fn history(&self) -> Option<&Arc<History>> {
+        self.history.as_ref()
     }
 }
 

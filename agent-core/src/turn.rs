@@ -1,19 +1,23 @@
 //! The turn: one request, its calls, their results in order, the next request, until the model is done.
 
 mod ask;
+mod compact;
 mod repeats;
+mod retry;
 mod tools;
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::agent::Agent;
-use crate::event::{Ending, Event, Limit, Notice, Prompt, Stamped};
+use crate::context::{Course, of_tools, tokens_of};
+use crate::event::{Ending, Event, Limit, Notice, Prompt, SpentOn, Stamped, Trigger, UsageReport};
 use crate::message::Message;
-use crate::provider::{ProviderError, Stop};
+use crate::provider::{Provider, ProviderError, Stop, Usage};
 use crate::session::Session;
 use repeats::Repeats;
 
@@ -71,6 +75,12 @@ pub struct Turn<'a> {
     stop: CancellationToken,
     /// Fires with `stop`, and when the turn ends otherwise: no sub-agent outlives it.
     children: CancellationToken,
+    /// Tokens of the system prompt and the tools.
+    fixed: u64,
+    /// Which model is asked: the agent's own, then those that it falls back to.
+    model: usize,
+    /// A summary has failed in this turn.
+    summary_failed: bool,
     repeats: Repeats,
     requests: u64,
     refused: Option<String>,
@@ -91,6 +101,7 @@ impl<'a> Turn<'a> {
         session.answer_open_calls(events).await?;
         session.take_news(events).await?;
         let message = Message::User(prompt.parts.clone());
+        session.begin_request();
         session.tell_with(events, Event::Prompt(prompt), message).await?;
         Ok(Self::new(agent, session, events, stop))
     }
@@ -105,14 +116,27 @@ impl<'a> Turn<'a> {
         events: &'a Events,
         stop: CancellationToken,
     ) -> Result<Option<Self>, TurnError> {
+        session.begin_request();
         session.answer_open_calls(events).await?;
         let any = session.take_news(events).await?;
         Ok(any.then(|| Self::new(agent, session, events, stop)))
     }
 
     fn new(agent: Agent, session: &'a mut Session, events: &'a Events, stop: CancellationToken) -> Self {
-        let children = stop.child_token();
-        Self { agent, session, events, stop, children, repeats: Repeats::default(), requests: 0, refused: None }
+        let fixed = tokens_of(session.prompt(&agent).len()) + of_tools(agent.tools.declarations());
+        Self {
+            children: stop.child_token(),
+            agent,
+            session,
+            events,
+            stop,
+            fixed,
+            model: 0,
+            summary_failed: false,
+            repeats: Repeats::default(),
+            requests: 0,
+            refused: None,
+        }
     }
 
     /// Makes one request and answers its calls.
@@ -123,8 +147,12 @@ impl<'a> Turn<'a> {
         if self.requests >= self.agent.limits.max_turns {
             return Ok(Step::Ended(Ending::Limit(Limit::Turns(self.requests))));
         }
+        if self.over_budget() {
+            return Ok(Step::Ended(Ending::Limit(Limit::Cost)));
+        }
         self.requests += 1;
         self.session.take_news(self.events).await?;
+        compact::before_request(self).await?;
         let Some(reply) = ask::ask(self).await? else {
             return Ok(Step::Ended(Ending::Cancelled));
         };
@@ -158,6 +186,53 @@ impl<'a> Turn<'a> {
         }
     }
 
+    /// Whether the session has cost what it may. What is not known may be more.
+    fn over_budget(&self) -> bool {
+        let limit = self.agent.limits.max_cost;
+        limit.is_some_and(|most| self.session.usage().cost.is_none_or(|cost| cost >= most))
+    }
+
+    /// The model that is asked.
+    fn provider(&self) -> &Arc<dyn Provider> {
+        let others = self.model.checked_sub(1).and_then(|at| self.agent.fallbacks.get(at));
+        others.unwrap_or(&self.agent.provider)
+    }
+
+    /// Goes on with the next model where a failure may be this one's alone.
+    async fn fall_back(&mut self, error: ProviderError) -> Result<(), TurnError> {
+        let next = self.agent.fallbacks.get(self.model).filter(|_| error.retryable());
+        let Some(name) = next.map(|provider| provider.model().name.clone()) else { return Err(error.into()) };
+        self.model += 1;
+        let reason = error.to_string();
+        self.notice(Notice::Text(format!("{}; going on with {name}", reason.trim_end_matches('.')))).await
+    }
+
+    /// Counts a request.
+    fn spend(&mut self, usage: Usage, on: SpentOn) -> UsageReport {
+        let prices = self.provider().model().prices;
+        self.session.spend(usage, prices.as_ref(), on);
+        self.session.usage()
+    }
+
+    /// Roughly how many tokens the next request begins with.
+    fn used(&self) -> u64 {
+        self.session.used(self.fixed)
+    }
+
+    /// What the decision about a summary goes by.
+    fn course(&self) -> Course {
+        let model = self.provider().model();
+        let report = self.session.usage();
+        let sent = report.total;
+        Course {
+            turns: self.session.turns().len() as u64,
+            requests: report.requests,
+            sent: sent.input_tokens + sent.cache_read_input_tokens + sent.cache_creation_input_tokens,
+            compactions: report.compactions,
+            ..Course::new(model.prices, model.context, self.fixed)
+        }
+    }
+
     fn after_calls(&self, times: u32) -> Step {
         let limit = self.agent.limits.loop_limit;
         if self.stop.is_cancelled() {
@@ -184,6 +259,14 @@ impl<'a> Turn<'a> {
         }
     }
 
+    async fn only_compact(&mut self) -> Result<Ending, TurnError> {
+        if let Err(why) = compact::wanted(self, Trigger::Manual).await? {
+            let told = format!("the context was not compacted, everything is still there: {why}");
+            self.notice(Notice::Text(told)).await?;
+        }
+        Ok(if self.stop.is_cancelled() { Ending::Cancelled } else { Ending::Done })
+    }
+
     async fn tell(&mut self, event: Event) -> Result<(), TurnError> {
         self.session.tell(self.events, event).await
     }
@@ -195,27 +278,54 @@ impl<'a> Turn<'a> {
 
 /// Starts a turn. Read [`Running::next`] until it is over; nothing happens otherwise.
 pub fn start(agent: Agent, session: &mut Session, prompt: Prompt, stop: CancellationToken) -> Running<'_> {
-    start_with(agent, session, Some(prompt), stop)
+    running(agent, session, Work::Prompt(prompt), stop)
 }
 
 /// Starts a turn on what [`Session::news`] waits for, without a prompt. It has a budget of requests of its own, and makes
 /// none where there is no news.
 pub fn start_on_news(agent: Agent, session: &mut Session, stop: CancellationToken) -> Running<'_> {
-    start_with(agent, session, None, stop)
+    running(agent, session, Work::News, stop)
 }
 
-fn start_with(agent: Agent, session: &mut Session, prompt: Option<Prompt>, stop: CancellationToken) -> Running<'_> {
+/// Starts a compaction that a person asks for: a turn that only summarises. Where that fails nothing is changed, and a
+/// notice says why.
+pub fn start_compacting(agent: Agent, session: &mut Session, stop: CancellationToken) -> Running<'_> {
+    running(agent, session, Work::Compact, stop)
+}
+
+/// What a turn is for.
+enum Work {
+    Prompt(Prompt),
+    News,
+    Compact,
+}
+
+impl Work {
+    async fn run(
+        self,
+        agent: Agent,
+        session: &mut Session,
+        events: &Events,
+        stop: CancellationToken,
+    ) -> Result<Ending, TurnError> {
+        match self {
+            Self::Prompt(prompt) => Turn::begin(agent, session, prompt, events, stop).await?.run().await,
+            Self::News => match Turn::begin_on_news(agent, session, events, stop).await? {
+                Some(mut turn) => turn.run().await,
+                None => Ok(Ending::Done),
+            },
+            Self::Compact => {
+                session.answer_open_calls(events).await?;
+                Turn::new(agent, session, events, stop).only_compact().await
+            }
+        }
+    }
+}
+
+fn running(agent: Agent, session: &mut Session, work: Work, stop: CancellationToken) -> Running<'_> {
     let (events, receiver) = Events::channel();
     let turn = async move {
-        let begun = match prompt {
-            Some(prompt) => Turn::begin(agent, session, prompt, &events, stop).await.map(Some),
-            None => Turn::begin_on_news(agent, session, &events, stop).await,
-        };
-        let ended = match begun {
-            Ok(Some(mut turn)) => turn.run().await,
-            Ok(None) => Ok(Ending::Done),
-            Err(error) => Err(error),
-        };
+        let ended = work.run(agent, session, &events, stop).await;
         // Where even this cannot be written, the event still reaches whoever watches.
         session.end(&events, ended).await;
     };

@@ -7,7 +7,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use agent_tools::{Status, TaskEnd};
+use agent_tools::{Part, Status, TaskEnd};
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -15,7 +15,8 @@ use serde_json::value::RawValue;
 use super::{SessionId, Store, text_of};
 use crate::agent::Clock;
 use crate::children::ChildEnd;
-use crate::event::{Ending, Event, Limit, Notice, Stamped, UsageReport};
+use crate::context::hit_rate;
+use crate::event::{Compacted, Ending, Event, Limit, Notice, SpentOn, Stamped, UsageReport};
 use crate::message::Message;
 use crate::provider::Usage;
 use crate::turn::TurnError;
@@ -50,6 +51,11 @@ impl Journal {
     /// The session.
     pub fn session(&self) -> &SessionId {
         &self.session
+    }
+
+    /// The number that the next event's first line will have.
+    pub(crate) fn next_line(&self) -> u64 {
+        self.seq + 1 + u64::from(!self.begun)
     }
 
     /// Writes what the log has of an event, and of the message that it completes.
@@ -183,6 +189,14 @@ enum Record<'a> {
         exit_code: i32,
         output: &'a str,
     },
+    ContextUpdate {
+        kind: &'static str,
+        trigger: String,
+        kept: usize,
+        content: &'a [Part],
+        tokens_before: u64,
+        tokens_after: u64,
+    },
     Notice {
         message: String,
     },
@@ -221,14 +235,27 @@ struct UsageRecord<'a> {
     cache_creation_input_tokens: u64,
     total_input_tokens: u64,
     total_output_tokens: u64,
+    total_cache_read_tokens: u64,
+    total_cache_creation_tokens: u64,
     agent_request_count: u64,
+    compact_request_count: u32,
+    current_context_tokens: u64,
+    /// The part of what was sent that came from the cache, of this request.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cache_hit_rate: Option<f64>,
+    /// In US dollars; null where it is not known.
+    total_cost: Option<f64>,
 }
 
 impl<'a> UsageRecord<'a> {
     /// What was spent now, by a sub-agent where one is named, and in all.
     fn new(spent: Usage, child: Option<&'a SessionId>, report: &UsageReport) -> Self {
         Self {
-            kind: if child.is_some() { "sub_agent" } else { "agent" },
+            kind: match (child, report.spent_on) {
+                (Some(_), _) => "sub_agent",
+                (None, SpentOn::Agent) => "agent",
+                (None, SpentOn::Compact) => "compact",
+            },
             sub_session_id: child.map(SessionId::as_str),
             input_tokens: spent.input_tokens,
             output_tokens: spent.output_tokens,
@@ -236,7 +263,13 @@ impl<'a> UsageRecord<'a> {
             cache_creation_input_tokens: spent.cache_creation_input_tokens,
             total_input_tokens: report.total.input_tokens,
             total_output_tokens: report.total.output_tokens,
+            total_cache_read_tokens: report.total.cache_read_input_tokens,
+            total_cache_creation_tokens: report.total.cache_creation_input_tokens,
             agent_request_count: report.requests,
+            compact_request_count: report.compactions,
+            current_context_tokens: report.context,
+            cache_hit_rate: hit_rate(&spent).map(|rate| (rate * 1000.0).round() / 1000.0),
+            total_cost: report.cost,
         }
     }
 }
@@ -305,6 +338,14 @@ impl<'a> Record<'a> {
                 required: outline.needs.mode.to_string(),
                 allowed: allowed.to_string(),
                 decision: decision.to_string(),
+            },
+            Notice::Compacted(Compacted { trigger, content, kept, before, after }) => Self::ContextUpdate {
+                kind: "compact",
+                trigger: trigger.to_string(),
+                kept: *kept,
+                content,
+                tokens_before: *before,
+                tokens_after: *after,
             },
             Notice::ChildEnded { .. } | Notice::Repeated { .. } | Notice::Text(_) => {
                 Self::Notice { message: notice.to_string() }

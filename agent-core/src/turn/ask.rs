@@ -1,15 +1,15 @@
 //! One request: deltas become events and a reply; what fails for a while is tried again.
 
-use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
 
 use agent_tools::{Call, Declaration};
 use futures_util::StreamExt;
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::time::{Instant, sleep_until};
 
-use super::{Turn, TurnError};
-use crate::event::{Event, Notice};
+use super::retry::Tries;
+use super::{Turn, TurnError, compact};
+use crate::event::{Event, Notice, SpentOn};
 use crate::message::{Block, Message};
 use crate::provider::{Delta, ErrorKind, ProviderError, Replies, Request, Stop, Usage};
 
@@ -30,7 +30,7 @@ struct Partial {
 
 /// Asks the model; none where the turn was cancelled. What was said is in the session.
 pub(super) async fn ask(turn: &mut Turn<'_>) -> Result<Option<Reply>, TurnError> {
-    let mut attempt = 0;
+    let (mut tries, mut shortened) = (Tries::default(), false);
     loop {
         let mut partial = Partial::default();
         let stop = turn.stop.clone();
@@ -43,14 +43,13 @@ pub(super) async fn ask(turn: &mut Turn<'_>) -> Result<Option<Reply>, TurnError>
             None => return keep_interrupted(turn, partial).await.map(|()| None),
             Some(Ok(())) => return keep(turn, partial).await.map(Some),
             Some(Err(Failure::Store(error))) => return Err(error),
+            Some(Err(Failure::Provider(error))) if error.kind == ErrorKind::TooLong && !shortened => {
+                shortened = true;
+                compact::too_long(turn, error).await?;
+            }
             Some(Err(Failure::Provider(error))) => {
-                attempt += 1;
-                let Some(delay) = pause(&error, attempt) else { return Err(error.into()) };
-                let retry = Notice::Retry { attempt, delay, reason: error.to_string() };
-                turn.notice(retry).await?;
-                tokio::select! {
-                    () = stop.cancelled() => return Ok(None),
-                    () = sleep(delay) => {}
+                if !tries.again(turn, error).await? {
+                    return Ok(None);
                 }
             }
         }
@@ -103,7 +102,7 @@ async fn send(turn: &Turn<'_>) -> Result<Replies, ProviderError> {
     let mut request = Request::new(&prompt, turn.session.messages(), &declarations);
     request.max_tokens = agent.limits.max_tokens;
     request.effort = agent.limits.effort;
-    agent.provider.reply(request).await
+    turn.provider().reply(request).await
 }
 
 async fn take(turn: &mut Turn<'_>, partial: &mut Partial, joined: &mut Joined, delta: Delta) -> Result<(), TurnError> {
@@ -125,7 +124,7 @@ async fn take(turn: &mut Turn<'_>, partial: &mut Partial, joined: &mut Joined, d
     Ok(())
 }
 
-fn cut() -> ProviderError {
+pub(super) fn cut() -> ProviderError {
     ProviderError::new(ErrorKind::Cut, "the model's answer broke off before its end")
 }
 
@@ -140,8 +139,7 @@ async fn keep(turn: &mut Turn<'_>, partial: Partial) -> Result<Reply, TurnError>
     });
     let calls = blocks.iter().filter_map(Block::as_call).cloned().collect();
     let said = blocks.iter().any(|block| !matches!(block, Block::Opaque { .. }));
-    turn.session.spend(partial.usage);
-    let report = Event::Usage(turn.session.usage());
+    let report = Event::Usage(turn.spend(partial.usage, SpentOn::Agent));
     if said {
         turn.session.tell_with(turn.events, report, Message::Assistant(blocks)).await?;
     } else {
@@ -214,59 +212,4 @@ async fn flush(turn: &mut Turn<'_>, joined: &mut Joined) -> Result<(), TurnError
         Kind::Thinking => Event::Thinking(text),
     })
     .await
-}
-
-/// The longest that a server may make us wait.
-const LONGEST: Duration = Duration::from_secs(120);
-
-/// How long to wait before trying again; none where that is of no use. `attempt` counts the failures so far.
-fn pause(error: &ProviderError, attempt: u32) -> Option<Duration> {
-    let tries = match error.kind {
-        ErrorKind::RateLimited | ErrorKind::Server => 6,
-        ErrorKind::Cut | ErrorKind::Idle | ErrorKind::Network => 4,
-        ErrorKind::Auth | ErrorKind::NotFound | ErrorKind::TooLong | ErrorKind::Invalid => return None,
-    };
-    if attempt >= tries {
-        return None;
-    }
-    match error.retry_after {
-        Some(wanted) if wanted > LONGEST => None,
-        Some(wanted) => Some(wanted + jitter(Duration::from_millis(250))),
-        None => {
-            let doubled = Duration::from_millis(250) * 2u32.pow(attempt.min(6));
-            Some(doubled + jitter(doubled / 2))
-        }
-    }
-}
-
-/// A random part of this: so that many agents do not come back at the same instant.
-fn jitter(most: Duration) -> Duration {
-    let random = RandomState::new().hash_one(0u8) % 1024;
-    most * u32::try_from(random).unwrap_or(0) / 1024
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn pauses_grow_honour_the_server_and_end() {
-        let error = |kind, after| {
-            let mut error = ProviderError::new(kind, "x");
-            error.retry_after = after;
-            error
-        };
-        let seconds = Duration::from_secs;
-        for (error, attempt, least, most) in [
-            (error(ErrorKind::Server, None), 1, 500, 750),
-            (error(ErrorKind::Server, None), 3, 2000, 3000),
-            (error(ErrorKind::RateLimited, Some(seconds(2))), 1, 2000, 2250),
-        ] {
-            let pause = pause(&error, attempt).unwrap().as_millis();
-            assert!((least..=most).contains(&pause), "{error:?} {attempt} {pause}");
-        }
-        assert_eq!(pause(&error(ErrorKind::Auth, None), 1), None);
-        assert_eq!(pause(&error(ErrorKind::Server, None), 6), None);
-        assert_eq!(pause(&error(ErrorKind::RateLimited, Some(seconds(3600))), 1), None);
-    }
 }

@@ -6,7 +6,8 @@ use std::time::Duration;
 use agent_tools::builtin::own_files;
 use agent_tools::policy::Mode;
 use agent_tools::{
-    Answer, Call, CallKind, Change, Host, Note, Outline, Status, SubTask, ToolContext, ToolError, ToolOutput, Tools,
+    Answer, Call, CallKind, Change, Compaction, Host, Note, Outline, Status, SubTask, ToolContext, ToolError,
+    ToolOutput, Tools,
 };
 use async_trait::async_trait;
 use futures_util::StreamExt;
@@ -16,9 +17,10 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use super::repeats::{TOLD_FROM, told};
-use super::{Turn, TurnError};
+use super::{Turn, TurnError, compact};
 use crate::children::Child;
-use crate::event::{Ask, Decision, Event, Notice};
+use crate::event::{Ask, Decision, Event, Notice, Trigger};
+use crate::history::History;
 use crate::inbox::News;
 use crate::message::CallResult;
 
@@ -148,7 +150,7 @@ async fn record(turn: &mut Turn<'_>, answered: Answered, all: usize) -> Result<u
         output.append_line(&told(&call.name, times));
     }
     turn.refused = refusal(&output, turn.session.attended);
-    turn.session.changed(&output);
+    turn.session.changed(&output).await;
     if kind == CallKind::Plan {
         turn.session.read_plan();
     }
@@ -184,6 +186,7 @@ enum Up {
     Started { id: String, done: oneshot::Sender<()> },
     Output { id: String, tail: String },
     Delegate { task: SubTask, reply: oneshot::Sender<Result<String, ToolError>> },
+    Compact { trigger: Trigger, reply: oneshot::Sender<Result<Compaction, ToolError>> },
 }
 
 async fn serve(turn: &mut Turn<'_>, up: Up) -> Result<(), TurnError> {
@@ -202,6 +205,13 @@ async fn serve(turn: &mut Turn<'_>, up: Up) -> Result<(), TurnError> {
         Up::Output { id, tail } => turn.tell(Event::Output { id, tail }).await,
         Up::Delegate { task, reply } => {
             let _ = reply.send(delegate(turn, task).await?);
+            Ok(())
+        }
+        Up::Compact { trigger, reply } => {
+            let failed =
+                |why| ToolError::new(format!("the context could not be compacted, nothing was changed: {why}"));
+            let done = compact::wanted(turn, trigger).await?;
+            let _ = reply.send(done.map(|()| Compaction::Done).map_err(failed));
             Ok(())
         }
     }
@@ -250,13 +260,26 @@ struct TurnHost {
     stop: CancellationToken,
     news: mpsc::UnboundedSender<News>,
     attended: bool,
+    history: Option<Arc<History>>,
 }
 
 impl TurnHost {
     fn new(turn: &Turn<'_>) -> (Self, mpsc::UnboundedReceiver<Up>) {
         let (up, ups) = mpsc::unbounded_channel();
         let (stop, news) = (turn.stop.clone(), turn.session.news_sender());
-        (Self { up, stop, news, attended: turn.session.attended }, ups)
+        let history = turn.session.history().cloned();
+        (Self { up, stop, news, attended: turn.session.attended, history }, ups)
+    }
+
+    /// Keeps what a file holds before it is changed, so that a person can go back to it.
+    async fn keep(&self, change: Option<&Change>) -> Result<(), ToolError> {
+        let Some((history, change)) = self.history.as_ref().zip(change) else { return Ok(()) };
+        let failed = |error| {
+            ToolError::new(format!(
+                "what the file holds now could not be kept for undoing, so nothing was changed: {error}"
+            ))
+        };
+        history.keep(change).await.map_err(failed)
     }
 
     async fn is_granted(&self, outline: &Arc<Outline>) -> Option<bool> {
@@ -304,7 +327,8 @@ impl Host for TurnHost {
         }
     }
 
-    async fn started(&self, call: &Call, _change: Option<&Change>) -> Result<(), ToolError> {
+    async fn started(&self, call: &Call, change: Option<&Change>) -> Result<(), ToolError> {
+        self.keep(change).await?;
         let (done, told) = oneshot::channel();
         let _ = self.up.send(Up::Started { id: call.id.clone(), done });
         told.await.map_err(|_| ToolError::new("the session ended before the call began"))
@@ -323,6 +347,14 @@ impl Host for TurnHost {
         let (reply, answer) = oneshot::channel();
         self.up.send(Up::Delegate { task, reply }).map_err(|_| over())?;
         answer.await.map_err(|_| over())?
+    }
+
+    async fn compact(&self, trigger: &'static str) -> Result<Compaction, ToolError> {
+        let over = || ToolError::new("the session ended before the context was compacted");
+        let trigger = if trigger == "plan_clear" { Trigger::PlanClear } else { Trigger::PlanConfirm };
+        let (reply, done) = oneshot::channel();
+        self.up.send(Up::Compact { trigger, reply }).map_err(|_| over())?;
+        done.await.map_err(|_| over())?
     }
 
     fn note(&self, note: Note) {

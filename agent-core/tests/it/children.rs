@@ -65,6 +65,7 @@ impl World {
         let asked = Arc::default();
         let provider = Minded { model: Model::new("minded", "m"), mind: Arc::new(mind), asked: Arc::clone(&asked) };
         let agent = Agent {
+            fallbacks: Vec::new(),
             provider: Arc::new(provider),
             tools: tools(Toolset::Full, &Parts::of(Toolset::Full)),
             policy: Arc::new(Gate::new(Mode::DEFAULT, permissions)),

@@ -4,6 +4,7 @@
 #![cfg(test)]
 
 mod children;
+mod compaction;
 mod discover;
 mod fake_server;
 mod providers;

@@ -54,6 +54,7 @@ impl World {
         let folder = tempfile::tempdir().unwrap();
         let model = Scripted::new(answers);
         let agent = Agent {
+            fallbacks: Vec::new(),
             provider: Arc::new(model.clone()),
             tools: tools(Toolset::Full, &Parts::of(Toolset::Full)),
             policy: Arc::new(Gate::new(Mode::DEFAULT, Permissions::Allow)),

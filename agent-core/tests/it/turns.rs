@@ -139,6 +139,7 @@ async fn play(text: &str) -> String {
     let script = Script::read(text, folder.path());
     let provider = Arc::new(script.provider());
     let agent = Agent {
+        fallbacks: Vec::new(),
         provider: provider.clone(),
         tools: toolset::tools(script.toolset, &script.parts),
         policy: Arc::new(Gate::new(script.mode, script.permissions)),

@@ -17,6 +17,9 @@ pub const DRAFT: &str = "plan.draft";
 /// The plan that was confirmed.
 pub const PLAN: &str = "plan.md";
 
+/// The last summary of the conversation.
+const SUMMARY: &str = "summary.md";
+
 /// The path of one of them; none where the session has no directory.
 pub fn path(name: &str, place: &Place) -> Option<PathBuf> {
     place.store.as_ref().map(|store| store.join(name))
@@ -31,6 +34,18 @@ pub fn text(name: &str, place: &Place) -> Option<String> {
 /// The session's directory where a plan draft is open in it: then only reading runs, and changes there.
 pub fn open_draft(place: &Place) -> Option<&Path> {
     text(DRAFT, place).and(place.store.as_deref())
+}
+
+/// The checklist, where something in it is still to be done.
+pub fn open_todos(place: &Place) -> Option<String> {
+    let open = |line: &str| line.starts_with("- [ ]") || line.starts_with("- [~]");
+    text(TODO, place).filter(|list| list.lines().any(open))
+}
+
+/// Keeps the last summary of the conversation, for people: the conversation itself has it from the log.
+pub async fn keep_summary(summary: &str, place: &Place) {
+    // Nothing depends on it.
+    let _ = save(SUMMARY, summary, place).await;
 }
 
 /// Writes one of them, whole or not at all.
