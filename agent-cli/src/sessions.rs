@@ -1,10 +1,10 @@
 //! Which session a run has: a new one, an earlier one, a copy of it, or one that leaves nothing.
 
-use std::fs;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use agent_core::session::{Journal, JsonLines, Loaded, Nowhere, Sessions, Store, load};
+use agent_core::session::{self, Journal, JsonLines, LoadError, Loaded, Nowhere, Sessions, Store};
 use agent_core::{Clock, Session, SessionId};
 use jiff::Timestamp;
 
@@ -24,7 +24,6 @@ impl Clock for RealClock {
 /// A session to go on with.
 pub struct Earlier {
     directory: PathBuf,
-    log: Vec<u8>,
     loaded: Loaded,
 }
 
@@ -89,20 +88,19 @@ fn files_in(directory: &Path, scratch: Option<&Path>) -> PathBuf {
 }
 
 fn resume(setup: &Setup, sessions: &Sessions, earlier: Earlier, scratch: Option<&Path>) -> Result<Session, CliError> {
-    let Earlier { directory, log, loaded } = earlier;
+    let Earlier { directory, loaded } = earlier;
     tell(&loaded.repairs);
     let (id, directory) = if setup.args.fork {
         let id = SessionId::new(RealClock.now());
         let copy = sessions.directory(&id);
+        if !setup.args.no_session {
+            Sessions::copy(&directory, &copy).map_err(|e| CliError::failed(format!("copying the session: {e}")))?;
+        }
         (id, copy)
     } else {
         (SessionId::named(directory.file_name().unwrap_or_default().to_string_lossy()), directory)
     };
-    let mut store = store(setup, &directory);
-    if setup.args.fork {
-        let kept = String::from_utf8_lossy(&log);
-        store.append(&kept).map_err(|e| CliError::failed(format!("copying the session: {e}")))?;
-    }
+    let store = store(setup, &directory);
     let journal = journal(setup, id, store).after(loaded.seq);
     Ok(Session::resumed(setup.place(Some(files_in(&directory, scratch))), journal, loaded))
 }
@@ -110,12 +108,12 @@ fn resume(setup: &Setup, sessions: &Sessions, earlier: Earlier, scratch: Option<
 /// Reads a session. A file without a single numbered line is somebody else's, and is not written to.
 fn read(directory: PathBuf) -> Result<Earlier, CliError> {
     let path = Sessions::log(&directory);
-    let log = fs::read(&path).map_err(|e| CliError::usage(format!("reading the session {}: {e}", path.display())))?;
-    let loaded = load(&log);
-    if loaded.seq == 0 {
-        return Err(wrong(format!("{} is no session: it has no line of a log", path.display())));
-    }
-    Ok(Earlier { directory, log, loaded })
+    let loaded = File::open(&path).map_err(LoadError::from).and_then(session::read);
+    let loaded = loaded.map_err(|error| match error {
+        LoadError::NoSession => wrong(format!("{} is no session: {error}", path.display())),
+        _ => CliError::usage(format!("reading the session {}: {error}", path.display())),
+    })?;
+    Ok(Earlier { directory, loaded })
 }
 
 fn store(setup: &Setup, directory: &Path) -> Box<dyn Store> {

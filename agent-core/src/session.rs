@@ -15,7 +15,7 @@ use agent_tools::{Details, Files, GrantKey, Host, Jobs, Part, Place, Status, Too
 
 pub use id::SessionId;
 pub use journal::{Journal, stop_reason};
-pub use load::{Loaded, load};
+pub use load::{LoadError, Loaded, load, read};
 pub use store::{JsonLines, Memory, Nowhere, Sessions, Store};
 
 use crate::agent::Agent;

@@ -22,7 +22,7 @@ use crate::provider::Usage;
 use crate::turn::TurnError;
 
 /// The version of the log's format, in `session_start`.
-const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 1;
 
 /// Writes the log.
 pub struct Journal {

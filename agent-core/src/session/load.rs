@@ -1,26 +1,280 @@
-//! From the lines of a log to a conversation. Pure; what is torn or unknown is left out and told.
+//! From the lines of a log to a conversation, as a stream: what the conversation no longer has is not kept. What is torn
+//! or unknown is mended or left out, and told.
 
-use std::collections::HashMap;
+mod conversation;
+mod damage;
+mod lines;
+mod mend;
+mod void;
 
-use agent_tools::{Call, Part};
+use std::collections::HashSet;
+use std::hash::{BuildHasher, RandomState};
+use std::io::{self, BufReader, Cursor, Read, Seek};
+
+use agent_tools::Part;
+use memchr::memmem;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+pub(crate) use conversation::unanswered;
+
+use super::journal::VERSION;
 use crate::event::UsageReport;
-use crate::message::{CallResult, Message};
+use crate::message::Message;
 use crate::provider::Usage;
+use conversation::Conversation;
+use damage::Damage;
+use lines::{LIMIT, Line, Lines};
+use mend::BEGINNING;
+use void::Void;
+
+/// How much of a prompt stands for its turn, in characters.
+const PREVIEW: usize = 200;
+
+const BUFFER: usize = 1 << 18;
 
 /// What a log came to.
 #[derive(Debug, Clone, Default)]
+#[non_exhaustive]
 pub struct Loaded {
     /// The conversation.
     pub messages: Vec<Message>,
-    /// What it has cost.
+    /// What it has cost, in tokens and requests.
     pub usage: UsageReport,
+    /// What it has cost in US dollars; none where that is unknown.
+    pub cost: Option<f64>,
     /// The last line's number.
     pub seq: u64,
+    /// The name that a person gave it.
+    pub name: Option<String>,
+    /// The directory that it was begun in.
+    pub cwd: Option<String>,
+    /// How many turns it has: prompts that were not taken back.
+    pub turns: u64,
+    /// The turns: the number of the line of their prompt, and how that begins.
+    pub turn_starts: Vec<(u64, String)>,
     /// What was mended, in words for a person.
     pub repairs: Vec<String>,
+}
+
+/// Why a log cannot be gone on with. It is left as it is.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LoadError {
+    /// It cannot be read.
+    #[error(transparent)]
+    Read(#[from] io::Error),
+    /// A later program wrote it.
+    #[error(
+        "it has format version {found}, and this program knows versions up to {VERSION}: a newer program can read it"
+    )]
+    Newer {
+        /// Its version.
+        found: u64,
+    },
+    /// It has no line of a log.
+    #[error("it has no line of a log")]
+    NoSession,
+}
+
+/// Rebuilds a conversation from a log in memory. One that is refused comes to nothing, with the reason among the repairs.
+pub fn load(log: &[u8]) -> Loaded {
+    read(Cursor::new(log)).unwrap_or_else(|error| Loaded { repairs: vec![error.to_string()], ..Loaded::default() })
+}
+
+/// Rebuilds a conversation from a log. A line that is no record is mended or skipped, and told.
+///
+/// # Errors
+/// A log that cannot be read, that a later program wrote, or that is none.
+pub fn read(mut log: impl Read + Seek) -> Result<Loaded, LoadError> {
+    let void = Void::of(BufReader::with_capacity(BUFFER, &mut log))?;
+    log.rewind()?;
+    let mut lines = Lines::new(BufReader::with_capacity(BUFFER, log), LIMIT);
+    let mut loader = Loader { void, ..Loader::default() };
+    while let Some(line) = lines.next()? {
+        loader.line(line);
+        if let Some(found) = loader.newer {
+            return Err(LoadError::Newer { found });
+        }
+    }
+    let loaded = loader.end();
+    if loaded.seq == 0 { Err(LoadError::NoSession) } else { Ok(loaded) }
+}
+
+#[derive(Default)]
+struct Loader {
+    loaded: Loaded,
+    conversation: Conversation,
+    damage: Damage,
+    void: Void,
+    /// A version that is too high.
+    newer: Option<u64>,
+    /// Marks of the lines that would count twice if they stood there twice.
+    seen: HashSet<u64>,
+    hasher: RandomState,
+}
+
+impl Loader {
+    fn line(&mut self, line: Line<'_>) {
+        self.damage.too_long += u64::from(line.too_long);
+        let record = mend::trimmed(line.bytes);
+        if record.is_empty() || self.take(record).is_some() {
+            return;
+        }
+        let taken =
+            mend::pieces(record).iter().map(|piece| self.take(mend::trimmed(piece)).is_some()).collect::<Vec<_>>();
+        self.damage.mended += u64::from(taken.contains(&true));
+        if taken.contains(&false) && !line.ended {
+            self.damage.torn = true;
+        } else if taken.contains(&false) {
+            self.damage.skipped += 1;
+            self.damage.first_skipped = if self.damage.skipped == 1 { line.number } else { self.damage.first_skipped };
+        }
+    }
+
+    /// Takes up a record; none where it is damaged.
+    fn take(&mut self, line: &[u8]) -> Option<()> {
+        let (kind, seq) = head(line)?;
+        if kind.counts() && self.is_repeated(line, seq) {
+            self.damage.repeated += 1;
+            return Some(());
+        }
+        match kind {
+            Kind::Usage => self.usage(&parsed(line)?),
+            Kind::SessionStart => self.start(parsed(line)?),
+            Kind::SessionName => self.loaded.name = Some(parsed::<NameLine>(line)?.name),
+            Kind::Other => {}
+            _ if self.void.has(seq) => {}
+            Kind::UserInput => self.prompt(seq, parsed(line)?),
+            Kind::Message => {
+                let message = message(line)?;
+                self.conversation.add(message, &mut self.damage);
+            }
+            Kind::ToolResult => self.conversation.result(line),
+            Kind::ContextUpdate => {
+                let update: ContextLine = parsed(line)?;
+                if let Some(content) = update.content {
+                    self.conversation.compact(content, update.kept, &mut self.damage);
+                }
+            }
+        }
+        self.loaded.seq = self.loaded.seq.max(seq);
+        Some(())
+    }
+
+    /// A line stands there twice where something was copied, or a write was done twice. Its number alone does not say so:
+    /// two programs may have written at the same time.
+    fn is_repeated(&mut self, line: &[u8], seq: u64) -> bool {
+        const ENDS: usize = 256;
+        let (first, last) = (&line[..line.len().min(ENDS)], &line[line.len().saturating_sub(ENDS)..]);
+        let mark = self.hasher.hash_one((seq, line.len(), first, last));
+        seq != 0 && !self.seen.insert(mark) && seq <= self.loaded.seq
+    }
+
+    fn start(&mut self, start: StartLine) {
+        self.newer = (start.version > u64::from(VERSION)).then_some(start.version);
+        self.loaded.cwd = self.loaded.cwd.take().or(start.cwd);
+    }
+
+    fn prompt(&mut self, seq: u64, input: InputLine) {
+        self.loaded.turn_starts.push((seq, input.content.chars().take(PREVIEW).collect()));
+        self.conversation.prompted(input.content);
+    }
+
+    fn usage(&mut self, line: &UsageLine) {
+        let spent = Usage {
+            input_tokens: line.input_tokens,
+            output_tokens: line.output_tokens,
+            cache_read_input_tokens: line.cache_read_input_tokens,
+            cache_creation_input_tokens: line.cache_creation_input_tokens,
+        };
+        let UsageReport { last, total, requests } = &mut self.loaded.usage;
+        if line.kind == "agent" {
+            *last = spent;
+        }
+        *total += spent;
+        // Earlier versions wrote no totals of the cache: those are added up.
+        total.input_tokens = line.total_input_tokens.unwrap_or(total.input_tokens);
+        total.output_tokens = line.total_output_tokens.unwrap_or(total.output_tokens);
+        total.cache_read_input_tokens = line.total_cache_read_tokens.unwrap_or(total.cache_read_input_tokens);
+        total.cache_creation_input_tokens =
+            line.total_cache_creation_tokens.unwrap_or(total.cache_creation_input_tokens);
+        *requests = line.agent_request_count.unwrap_or(*requests);
+        self.loaded.cost = line.total_cost;
+    }
+
+    fn end(mut self) -> Loaded {
+        self.loaded.messages = self.conversation.end(&mut self.damage);
+        self.loaded.turns = self.loaded.turn_starts.len() as u64;
+        self.loaded.repairs = self.damage.told();
+        self.loaded
+    }
+}
+
+/// The kinds of lines that matter here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    SessionStart,
+    SessionName,
+    UserInput,
+    Message,
+    ToolResult,
+    Usage,
+    ContextUpdate,
+    Other,
+}
+
+impl Kind {
+    fn of(word: &[u8]) -> Self {
+        match word {
+            b"session_start" => Self::SessionStart,
+            b"session_name" => Self::SessionName,
+            b"user_input" => Self::UserInput,
+            b"message" => Self::Message,
+            b"tool_result" => Self::ToolResult,
+            b"usage" => Self::Usage,
+            b"context_update" => Self::ContextUpdate,
+            _ => Self::Other,
+        }
+    }
+
+    /// Whether it would count twice if it stood there twice.
+    fn counts(self) -> bool {
+        match self {
+            Self::UserInput | Self::Message | Self::ContextUpdate => true,
+            Self::SessionStart | Self::SessionName | Self::ToolResult | Self::Usage | Self::Other => false,
+        }
+    }
+}
+
+/// What a line is, and its number. Lines of ours show it at their ends, without being read whole.
+fn head(line: &[u8]) -> Option<(Kind, u64)> {
+    if let (Some(kind), Some(seq)) = (kind_in_front(line), seq_at_end(line)) {
+        // One that is not read whole could hide another record that is glued to it.
+        let read = !matches!(kind, Kind::Other | Kind::ToolResult);
+        if read || memmem::find(&line[1..], BEGINNING).is_none() {
+            return Some((kind, seq));
+        }
+    }
+    let head: Head = parsed(line)?;
+    Some((Kind::of(head.r#type.as_bytes()), head.seq))
+}
+
+fn kind_in_front(line: &[u8]) -> Option<Kind> {
+    let rest = line.strip_prefix(BEGINNING)?;
+    memchr::memchr(b'"', &rest[..rest.len().min(64)]).map(|end| Kind::of(&rest[..end]))
+}
+
+fn seq_at_end(line: &[u8]) -> Option<u64> {
+    const FIELD: &[u8] = b",\"seq\":";
+    let tail = line.strip_suffix(b"}")?;
+    let tail = &tail[tail.len().saturating_sub(FIELD.len() + 20)..];
+    let number = &tail[memmem::rfind(tail, FIELD)? + FIELD.len()..];
+    std::str::from_utf8(number).ok()?.parse().ok()
+}
+
+fn parsed<'l, T: Deserialize<'l>>(line: &'l [u8]) -> Option<T> {
+    serde_json::from_slice(line).ok()
 }
 
 /// Just enough of a line to know it.
@@ -32,12 +286,27 @@ struct Head {
 }
 
 #[derive(Deserialize)]
-struct ResultLine {
-    tool_use_id: String,
+struct StartLine {
     #[serde(default)]
+    version: u64,
+    cwd: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct NameLine {
+    name: String,
+}
+
+#[derive(Deserialize)]
+struct InputLine {
     content: String,
+}
+
+#[derive(Deserialize)]
+struct ContextLine {
+    content: Option<Vec<Part>>,
     #[serde(default)]
-    status: String,
+    kept: usize,
 }
 
 #[derive(Deserialize)]
@@ -47,206 +316,35 @@ struct MessageLine<'a> {
     content: &'a RawValue,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 #[serde(default)]
-#[derive(Default)]
 struct UsageLine {
-    total_input_tokens: u64,
-    total_output_tokens: u64,
-    agent_request_count: u64,
+    kind: String,
+    input_tokens: u64,
+    output_tokens: u64,
+    cache_read_input_tokens: u64,
+    cache_creation_input_tokens: u64,
+    total_input_tokens: Option<u64>,
+    total_output_tokens: Option<u64>,
+    total_cache_read_tokens: Option<u64>,
+    total_cache_creation_tokens: Option<u64>,
+    total_cost: Option<f64>,
+    agent_request_count: Option<u64>,
 }
 
-/// Rebuilds a conversation from a log. Never fails: a line that is no record is skipped and told.
-pub fn load(log: &[u8]) -> Loaded {
-    let mut loaded = Loaded::default();
-    let mut results = HashMap::new();
-    for (number, line) in log.split(|b| *b == b'\n').enumerate() {
-        let line = line.trim_ascii();
-        if !line.is_empty() && take(&mut loaded, &mut results, line).is_none() {
-            loaded.repairs.push(format!("line {} is damaged and was skipped", number + 1));
+/// The message of a line: in one pass where its role stands before its content, as in lines of ours.
+fn message(line: &[u8]) -> Option<Message> {
+    parsed(line).or_else(|| {
+        let line: MessageLine<'_> = parsed(line)?;
+        let content = line.content.get().as_bytes();
+        match line.role.as_str() {
+            "user" => parsed(content).map(Message::User),
+            "assistant" => parsed(content).map(Message::Assistant),
+            "results" => parsed(content).map(Message::Results),
+            _ => None,
         }
-    }
-    answer_open(&mut loaded, &results);
-    loaded
-}
-
-fn take(loaded: &mut Loaded, results: &mut HashMap<String, ResultLine>, line: &[u8]) -> Option<()> {
-    let head: Head = serde_json::from_slice(line).ok()?;
-    loaded.seq = loaded.seq.max(head.seq);
-    match head.r#type.as_str() {
-        "message" => {
-            let message = message(&serde_json::from_slice(line).ok()?)?;
-            add(loaded, results, message);
-        }
-        "tool_result" => {
-            let result: ResultLine = serde_json::from_slice(line).ok()?;
-            results.insert(result.tool_use_id.clone(), result);
-        }
-        "usage" => {
-            let usage: UsageLine = serde_json::from_slice(line).ok()?;
-            loaded.usage.requests = usage.agent_request_count;
-            loaded.usage.total = Usage {
-                input_tokens: usage.total_input_tokens,
-                output_tokens: usage.total_output_tokens,
-                ..Usage::default()
-            };
-        }
-        _ => {}
-    }
-    Some(())
-}
-
-fn message(line: &MessageLine<'_>) -> Option<Message> {
-    let content = line.content.get();
-    match line.role.as_str() {
-        "user" => serde_json::from_str(content).ok().map(Message::User),
-        "assistant" => serde_json::from_str(content).ok().map(Message::Assistant),
-        "results" => serde_json::from_str(content).ok().map(Message::Results),
-        _ => None,
-    }
-}
-
-/// Adds a message where a server takes it: a conversation begins with a person, and each call has exactly one result,
-/// right after it.
-fn add(loaded: &mut Loaded, results: &HashMap<String, ResultLine>, message: Message) {
-    match message {
-        Message::Results(given) => answer(loaded, results, given),
-        Message::Assistant(_) if loaded.messages.is_empty() => {
-            loaded.repairs.push("an answer without a prompt was left out".into());
-        }
-        Message::User(_) | Message::Assistant(_) => {
-            answer_open(loaded, results);
-            loaded.messages.push(message);
-        }
-    }
-}
-
-/// Answers the calls of the last message that nothing answered.
-fn answer_open(loaded: &mut Loaded, results: &HashMap<String, ResultLine>) {
-    answer(loaded, results, Vec::new());
-}
-
-/// Answers the calls of the last message: with what was given, else from the result lines that made it to the log, else
-/// as cut off. What answers no call is left out.
-fn answer(loaded: &mut Loaded, results: &HashMap<String, ResultLine>, mut given: Vec<CallResult>) {
-    let calls = loaded.messages.last().into_iter().flat_map(Message::calls);
-    let mut open = 0;
-    let mut answers = Vec::new();
-    for call in calls {
-        answers.push(match given.iter().position(|result| result.id == call.id) {
-            Some(at) => given.remove(at),
-            None => {
-                open += 1;
-                found(call, results)
-            }
-        });
-    }
-    if open > 0 {
-        loaded.repairs.push(format!("{open} call(s) without a result were answered"));
-    }
-    if !given.is_empty() {
-        loaded.repairs.push(format!("{} result(s) without a call were left out", given.len()));
-    }
-    if !answers.is_empty() {
-        loaded.messages.push(Message::Results(answers));
-    }
-}
-
-fn found(call: &Call, results: &HashMap<String, ResultLine>) -> CallResult {
-    results.get(&call.id).map_or_else(
-        || unanswered(call),
-        |line| CallResult {
-            id: call.id.clone(),
-            name: call.name.clone(),
-            failed: line.status != "ok",
-            parts: vec![Part::text(line.content.clone())],
-        },
-    )
-}
-
-/// The result of a call that was cut off.
-pub(crate) fn unanswered(call: &Call) -> CallResult {
-    CallResult {
-        id: call.id.clone(),
-        name: call.name.clone(),
-        failed: true,
-        parts: vec![Part::text(
-            "[cut off: the session ended while this call ran; it may have done a part of its work]",
-        )],
-    }
+    })
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::message::Block;
-
-    /// A log of these messages in short form: `user`, `calls a b`, `says`, `results a b`, `line a` for the line of a
-    /// result, and `torn`.
-    fn log(lines: &[&str]) -> String {
-        let record = |line: &str| {
-            let (kind, ids) = line.split_once(' ').unwrap_or((line, ""));
-            let ids = ids.split_whitespace();
-            let message = match kind {
-                "user" => Message::user("u"),
-                "says" => Message::Assistant(vec![Block::text("t")]),
-                "calls" => Message::Assistant(ids.map(|id| Block::call(Call::new(id, "bash", "{}"))).collect()),
-                "results" => {
-                    let result = |id: &str| CallResult {
-                        id: id.into(),
-                        name: "bash".into(),
-                        failed: false,
-                        parts: vec![Part::text("whole")],
-                    };
-                    Message::Results(ids.map(result).collect())
-                }
-                "line" => {
-                    let id: String = ids.collect();
-                    return format!(r#"{{"type":"tool_result","tool_use_id":"{id}","content":"line","status":"ok"}}"#);
-                }
-                _ => return r#"{"type":"message","role":"assist"#.to_owned(),
-            };
-            let mut record = serde_json::to_value(&message).unwrap();
-            record["type"] = "message".into();
-            record.to_string()
-        };
-        lines.iter().map(|line| record(line) + "\n").collect()
-    }
-
-    fn shown(message: &Message) -> String {
-        match message {
-            Message::User(_) => "user".into(),
-            Message::Assistant(blocks) if message.calls().next().is_none() => format!("says {}", blocks.len()),
-            Message::Assistant(_) => message.calls().map(|call| format!("call {} ", call.id)).collect(),
-            Message::Results(results) => {
-                let text = |r: &CallResult| if r.failed { "cut off".to_owned() } else { r.text() };
-                results.iter().map(|r| format!("{}={} ", r.id, text(r))).collect()
-            }
-        }
-        .trim_end()
-        .to_owned()
-    }
-
-    #[test]
-    fn each_call_has_one_result_right_after_it() {
-        for (lines, expect, repairs) in [
-            (&["user", "calls a b", "results a b", "says"][..], "user|call a call b|a=whole b=whole|says 1", 0),
-            (&["user", "calls a b", "results b", "says"], "user|call a call b|a=cut off b=whole|says 1", 1),
-            (&["user", "calls a a", "results a a"], "user|call a call a|a=whole a=whole", 0),
-            (&["user", "calls a b", "line b"], "user|call a call b|a=cut off b=line", 1),
-            (&["user", "calls a", "line a", "user"], "user|call a|a=line|user", 1),
-            (&["user", "torn", "results a", "says"], "user|says 1", 2),
-            (&["user", "results a", "says"], "user|says 1", 1),
-            (&["user", "calls a", "results a", "results a"], "user|call a|a=whole", 1),
-            (&["user", "calls a", "results z"], "user|call a|a=cut off", 2),
-            (&["user", "says", "results a", "user"], "user|says 1|user", 1),
-            (&["torn", "calls a", "results a", "user", "says"], "user|says 1", 3),
-            (&["results a"], "", 1),
-        ] {
-            let loaded = load(log(lines).as_bytes());
-            let found: Vec<String> = loaded.messages.iter().map(shown).collect();
-            assert_eq!(found.join("|"), expect, "{lines:?} {:?}", loaded.repairs);
-            assert_eq!(loaded.repairs.len(), repairs, "{lines:?} {:?}", loaded.repairs);
-        }
-    }
-}
+mod tests;

@@ -7,6 +7,9 @@ use std::time::SystemTime;
 
 use super::SessionId;
 
+/// What a copy of a session has of it: what its conversation, its plans and taking its changes back depend on.
+const COPIED: &[&str] = &["log.jsonl", "todo.md", "plan.md", "plan.draft", "summary.md", "changes.jsonl", "before"];
+
 /// Where the lines of a log go.
 pub trait Store: Send + Sync {
     /// Appends whole lines, all or as many as the disk takes.
@@ -65,8 +68,31 @@ impl JsonLines {
     }
 
     fn named(&self, error: &io::Error) -> io::Error {
-        io::Error::new(error.kind(), format!("{}: {error}", self.path.display()))
+        named(&self.path, error)
     }
+}
+
+/// An error with the path that it is about.
+fn named(path: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+}
+
+/// Copies a file or a directory of files, where there is one.
+fn copy_if_there(from: &Path, to: &Path) -> io::Result<()> {
+    let copied = if from.is_dir() { copy_directory(from, to) } else { fs::copy(from, to).map(drop) };
+    match copied {
+        Err(error) if error.kind() == io::ErrorKind::NotFound && !from.exists() => Ok(()),
+        copied => copied.map_err(|error| named(to, &error)),
+    }
+}
+
+fn copy_directory(from: &Path, to: &Path) -> io::Result<()> {
+    private_directories(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        fs::copy(entry.path(), to.join(entry.file_name()))?;
+    }
+    Ok(())
 }
 
 /// A log whose last line was torn by a crash gets its newline, so that the next line is whole.
@@ -167,6 +193,18 @@ impl Sessions {
     /// The log of a session's directory.
     pub fn log(directory: &Path) -> PathBuf {
         directory.join("log.jsonl")
+    }
+
+    /// Copies a session's log and the files that its future depends on; a copy has none of what tools printed.
+    ///
+    /// # Errors
+    /// Those of the disk, with the path.
+    pub fn copy(from: &Path, to: &Path) -> io::Result<()> {
+        private_directories(to).map_err(|error| named(to, &error))?;
+        for name in COPIED {
+            copy_if_there(&from.join(name), &to.join(name))?;
+        }
+        Ok(())
     }
 
     /// The session that was used last, those of sub-agents aside.
