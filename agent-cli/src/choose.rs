@@ -6,10 +6,12 @@ use std::sync::Arc;
 use agent_core::agent::{Surroundings, connect};
 use agent_core::discover::{Choice, Dirs, KeyFrom, Outside, Remote, discover};
 use agent_core::prompt::selected;
-use agent_core::provider::Provider;
+use agent_core::provider::{Model, Provider, models};
+use agent_core::settings::Settings;
 use agent_core::{Agent, assemble};
+use agent_skills::Catalogue;
 use agent_tools::Place;
-use agent_tools::policy::Permissions;
+use agent_tools::policy::{Gate, Permissions};
 
 use crate::error::CliError;
 use crate::setup::Setup;
@@ -76,20 +78,28 @@ fn key_of(command: &str) -> Result<String, CliError> {
     }
 }
 
+/// An agent, and what the terminal keeps of its making.
+pub struct Equipped {
+    /// The agent.
+    pub agent: Agent,
+    /// Its gate, whose rules can be changed.
+    pub gate: Arc<Gate>,
+    /// The skills that it can load.
+    pub skills: Arc<Catalogue>,
+}
+
+/// The gate for this model.
+pub fn gate(setup: &Setup, chosen: &Chosen, interactive: bool, attended: bool) -> Arc<Gate> {
+    // At the terminal the embedded model is asked about everything: it is often wrong.
+    let asks = interactive || chosen.local && attended;
+    Arc::new(setup.gate(if asks { Permissions::Ask } else { Permissions::Auto }))
+}
+
 /// The agent with this model, and what is to be told about it.
 ///
 /// # Errors
 /// A skill that was named and is not there.
-pub fn agent(
-    setup: &Setup,
-    chosen: Chosen,
-    interactive: bool,
-    attended: bool,
-    place: &Place,
-) -> Result<Agent, CliError> {
-    // At the terminal the embedded model is asked about everything: it is often wrong.
-    let asks = interactive || chosen.local && attended;
-    let gate = setup.gate(if asks { Permissions::Ask } else { Permissions::Auto });
+pub fn agent(setup: &Setup, chosen: Chosen, gate: Arc<Gate>, place: &Place) -> Result<Equipped, CliError> {
     let skills = Arc::new(setup.catalogue(chosen.local));
     let selected = selected(&skills, &setup.args.skills).map_err(|e| {
         CliError::usage(format!("--skill: {e}")).hint("`agent skills` lists them, and says where they are looked for")
@@ -103,10 +113,66 @@ pub fn agent(
         skills: &skills,
         selected: &selected,
     };
-    let (mut agent, read) = assemble(&setup.settings, chosen.provider, tools, Arc::new(gate), &surroundings);
+    let (mut agent, read) = assemble(&setup.settings, chosen.provider, tools, gate.clone(), &surroundings);
     if chosen.local && !setup.settings.is_set("maxTurns") {
         agent.limits.max_turns = weights::STEPS;
     }
     tell(&read.into_iter().filter_map(|file| file.notice).collect::<Vec<_>>());
-    Ok(agent)
+    Ok(Equipped { agent, gate, skills })
+}
+
+/// The settings with another model: `NAME` of the same provider, or `PROVIDER/NAME`. Address and key are those of one
+/// provider and not handed to another.
+pub fn with_model(settings: &Settings, now: &Model, name: &str) -> Settings {
+    let known = |provider: &str| provider == "local" || models::provider(provider).is_some();
+    let mut settings = settings.clone();
+    match name.split_once('/').filter(|(provider, _)| known(provider)) {
+        Some((provider, model)) => {
+            if provider != now.provider {
+                (settings.base_url, settings.api_key_env, settings.api_key_command) = (None, None, None);
+            }
+            settings.provider = Some(provider.to_owned());
+            settings.model = Some(model.to_owned());
+        }
+        None => settings.model = Some(name.to_owned()),
+    }
+    settings
+}
+
+/// The model, and those that can be gone on with, a line each.
+pub fn models(setup: &Setup, now: &Model) -> Vec<String> {
+    let Model { provider, name, context, .. } = now;
+    let mut lines =
+        vec![format!("{provider}/{name}, {context} tokens of context; /model NAME or /model PROVIDER/NAME:")];
+    let has_key = |entry: &models::ProviderEntry| setup.world.lookup(entry.key_var).is_some();
+    for entry in models::providers() {
+        let key = if has_key(entry) { format!("{} is set", entry.key_var) } else { format!("needs {}", entry.key_var) };
+        lines.push(format!("  {}/{} ({key})", entry.name, entry.model));
+    }
+    lines.extend(cfg!(feature = "local").then(|| "  local/ and a name of `agent model list`".to_owned()));
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_model_keeps_the_key_of_its_provider_to_itself() {
+        let mut settings = Settings::default();
+        settings.base_url = Some("http://10.0.0.1/v1".into());
+        settings.api_key_env = Some("MY_KEY".into());
+        let now = Model::new("openai", "gpt-x");
+        for (name, provider, model, keeps) in [
+            ("gpt-y", None, "gpt-y", true),
+            ("openai/gpt-y", Some("openai"), "gpt-y", true),
+            ("anthropic/claude-z", Some("anthropic"), "claude-z", false),
+            ("openrouter/openai/gpt-y", Some("openrouter"), "openai/gpt-y", false),
+            ("meta-llama/llama", None, "meta-llama/llama", true),
+        ] {
+            let changed = with_model(&settings, &now, name);
+            assert_eq!((changed.provider.as_deref(), changed.model.as_deref()), (provider, Some(model)), "{name}");
+            assert_eq!((changed.base_url.is_some(), changed.api_key_env.is_some()), (keeps, keeps), "{name}");
+        }
+    }
 }

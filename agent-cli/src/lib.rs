@@ -7,6 +7,7 @@
 pub mod args;
 mod choose;
 mod command;
+mod converse;
 pub mod error;
 mod lines;
 #[cfg(feature = "local")]

@@ -87,6 +87,7 @@ fn platform_directories() -> Result<(PathBuf, PathBuf, PathBuf), CliError> {
 }
 
 /// What every command starts from.
+#[derive(Clone)]
 pub struct Setup {
     /// The command line.
     pub args: Args,

@@ -9,6 +9,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
+use agent_core::commands::{COMMANDS, CommandSpec, first_sentence};
 use agent_core::provider::models;
 use agent_core::settings::{Key, Kind, Project, keys};
 use agent_skills::Catalogue;
@@ -58,6 +59,7 @@ fn updated(text: &str) -> Outcome<String> {
         ("tools", tool_table(&declarations(Toolset::Full)?)),
         ("lean", tool_table(&declarations(Toolset::Lean)?)),
         ("commands", command_table(&program)),
+        ("interactive", interactive_table()),
         ("options", option_table(&program)),
         ("settings", setting_table()),
         ("providers", provider_table()),
@@ -137,11 +139,6 @@ fn type_of(schema: &Value) -> String {
     }
 }
 
-fn first_sentence(text: &str) -> &str {
-    let end = [". ", ".\n"].iter().filter_map(|end| text.find(end)).min();
-    end.map_or(text.trim_end(), |end| &text[..=end])
-}
-
 // Commands and options
 
 fn command_table(program: &Command) -> String {
@@ -150,6 +147,12 @@ fn command_table(program: &Command) -> String {
         add_commands(program.get_name(), command, &mut rows);
     }
     table(&["Command", "What it does"], rows)
+}
+
+/// The commands of an interactive session.
+fn interactive_table() -> String {
+    let row = |spec: &CommandSpec| vec![code(&spec.usage()), spec.help.to_owned()];
+    table(&["Command", "What it does"], COMMANDS.iter().map(row))
 }
 
 /// Commands that only hold others are told by these.
@@ -280,18 +283,6 @@ mod tests {
         });
         let expect = "`path`: string<br>`edits`: list of {old: string}<br>`start`: integer = `0`<br>`note`: string or null, optional";
         assert_eq!(arguments(&schema), expect);
-    }
-
-    #[test]
-    fn sentences_end_at_a_dot_and_a_blank() {
-        for (text, first) in [
-            ("One. Two.", "One."),
-            ("Reads `a.b` whole.\nMore.", "Reads `a.b` whole."),
-            ("Only one.", "Only one."),
-            ("None", "None"),
-        ] {
-            assert_eq!(first_sentence(text), first);
-        }
     }
 
     #[test]

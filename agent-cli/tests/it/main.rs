@@ -13,4 +13,5 @@ mod pty;
 mod run;
 mod sessions;
 mod signals;
+mod slash;
 mod terminal;

@@ -239,8 +239,8 @@ fn a_slash_and_one_word_is_no_prompt() {
     let test = Test::new([says("read")]);
     let mut terminal = test.terminal();
     terminal.sees(PROMPT);
-    terminal.types("/help\r");
-    terminal.sees("there is no command /help");
+    terminal.types("/hlep\r");
+    terminal.sees("there is no command /hlep; did you mean /help?");
     terminal.types("/usr/bin is what?\r");
     terminal.sees("read");
     terminal.types("/quit\r");

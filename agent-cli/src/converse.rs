@@ -1,0 +1,253 @@
+//! A conversation at the terminal: prompts and commands as they are typed, until the person leaves.
+
+use agent_core::commands::{self, Command, parse};
+use agent_core::{Agent, Prompt, Session};
+use agent_tools::policy::{Mode, Permissions};
+
+use crate::choose::{self, Equipped};
+use crate::error::{CliError, Exit};
+use crate::lines::{Entered, Lines};
+use crate::run::{Open, Talk};
+use crate::sessions;
+use crate::setup::Setup;
+use crate::signals::{Caught, Signals};
+use crate::terminal::Modes;
+use crate::view::{View, tell};
+
+/// A conversation, and all that its commands change.
+pub struct Conversation {
+    setup: Setup,
+    talk: Talk,
+    equipped: Equipped,
+    open: Open,
+    view: View,
+    signals: Signals,
+    /// None only while it waits for a line.
+    lines: Option<Lines>,
+    /// The next Ctrl-C leaves.
+    leaving: bool,
+}
+
+/// Whether a conversation goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Flow {
+    Stay,
+    Leave(Exit),
+}
+
+impl Conversation {
+    /// A conversation in this session.
+    ///
+    /// # Errors
+    /// The terminal cannot be used.
+    pub fn new(
+        setup: &Setup,
+        talk: Talk,
+        equipped: Equipped,
+        open: Open,
+        view: View,
+        signals: Signals,
+    ) -> Result<Self, CliError> {
+        let lines = Some(Lines::new(&setup.world.data)?);
+        Ok(Self { setup: setup.clone(), talk, equipped, open, view, signals, lines, leaving: false })
+    }
+
+    /// Takes prompts until they end.
+    ///
+    /// # Errors
+    /// The terminal broke, or the output.
+    pub async fn run(mut self, first: Option<String>) -> Result<Exit, CliError> {
+        let mut flow = match first {
+            Some(prompt) => self.turn(prompt).await,
+            None => Flow::Stay,
+        };
+        let exit = loop {
+            match flow {
+                Flow::Leave(exit) => break exit,
+                Flow::Stay => flow = self.next().await?,
+            }
+        };
+        self.open.session.jobs.end_all();
+        self.view.close(&self.open.session)?;
+        Ok(exit)
+    }
+
+    /// Waits for a line and does what it says.
+    async fn next(&mut self) -> Result<Flow, CliError> {
+        Ok(match self.entered().await? {
+            None => Flow::Leave(Exit::Interrupted),
+            Some(Entered::End) => Flow::Leave(Exit::Done),
+            Some(Entered::Interrupted { typed: false }) if self.leaving => Flow::Leave(Exit::Interrupted),
+            Some(Entered::Interrupted { typed }) => {
+                self.leaving = !typed && leave_next_time();
+                Flow::Stay
+            }
+            Some(Entered::Line(line)) => {
+                self.leaving = false;
+                self.line(line).await
+            }
+        })
+    }
+
+    /// Does what a line says: a command, or a prompt.
+    async fn line(&mut self, line: String) -> Flow {
+        if line.trim().is_empty() {
+            return Flow::Stay;
+        }
+        match parse(&line) {
+            None => return self.turn(line).await,
+            Some(Ok((Command::Quit, _))) => return Flow::Leave(Exit::Done),
+            Some(Ok((command, rest))) => match self.command(command, rest).await {
+                Ok(lines) => tell(&lines),
+                Err(error) => tell(&[error.to_string()]),
+            },
+            Some(Err(wrong)) => tell(&[wrong.to_string()]),
+        }
+        Flow::Stay
+    }
+
+    async fn turn(&mut self, prompt: String) -> Flow {
+        let Self { equipped, open, view, signals, .. } = self;
+        view.turn(&equipped.agent, &mut open.session, Prompt::text(prompt), signals).await;
+        if view.quitting() { Flow::Leave(Exit::Interrupted) } else { Flow::Stay }
+    }
+
+    /// Does what a command says. Gives what is to be told.
+    async fn command(&mut self, command: Command, rest: &str) -> Result<Vec<String>, CliError> {
+        Ok(match command {
+            Command::Help => commands::help(),
+            Command::New => self.switch(&self.elsewhere(None, false))?,
+            Command::Resume => self.resume(rest)?,
+            Command::Fork => self.fork()?,
+            Command::Model if rest.is_empty() => choose::models(&self.setup, self.agent().provider.model()),
+            Command::Model => self.model(rest).await?,
+            Command::Mode => self.mode(rest)?,
+            Command::Cost => commands::cost(&self.session().usage()),
+            Command::Skills => commands::skills(&self.equipped.skills),
+            Command::Tools => commands::tools(&self.agent().tools),
+            Command::Tasks => commands::tasks(&self.session().jobs),
+            Command::Quit => Vec::new(),
+        })
+    }
+
+    fn session(&self) -> &Session {
+        &self.open.session
+    }
+
+    fn agent(&self) -> &Agent {
+        &self.equipped.agent
+    }
+
+    /// The setup of another session: the one that is named, else a new one.
+    fn elsewhere(&self, resume: Option<String>, fork: bool) -> Setup {
+        let mut setup = self.setup.clone();
+        setup.args.resume = resume;
+        setup.args.fork = fork;
+        setup.args.continue_last = false;
+        setup
+    }
+
+    /// Goes on in another session. The one of before ends with all that it started.
+    fn switch(&mut self, setup: &Setup) -> Result<Vec<String>, CliError> {
+        let earlier = sessions::earlier(setup)?;
+        let open = Open::new(setup, earlier, self.talk)?;
+        let before = std::mem::replace(&mut self.open, open);
+        let stopped = before.session.jobs.running();
+        before.session.jobs.end_all();
+        let session = self.session();
+        let mut told = vec![format!("session {}: {} messages so far", session.id.as_str(), session.messages().len())];
+        if stopped > 0 {
+            told.push(format!("{stopped} background command(s) of the session before were stopped"));
+        }
+        Ok(told)
+    }
+
+    fn resume(&mut self, name: &str) -> Result<Vec<String>, CliError> {
+        let name = if name.is_empty() { self.last_but_this()? } else { name.to_owned() };
+        if name == self.session().id.as_str() {
+            return Ok(vec!["that is this session".into()]);
+        }
+        self.switch(&self.elsewhere(Some(name), false))
+    }
+
+    /// The session that was used last, this one aside.
+    fn last_but_this(&self) -> Result<String, CliError> {
+        let last = self.setup.sessions().latest();
+        let last = last.and_then(|directory| Some(directory.file_name()?.to_str()?.to_owned()));
+        last.filter(|id| *id != self.session().id.as_str())
+            .ok_or_else(|| CliError::usage("there is no session before this one").hint("/resume and a session's id"))
+    }
+
+    fn fork(&mut self) -> Result<Vec<String>, CliError> {
+        if self.setup.args.no_session {
+            return Err(CliError::usage("a session of --no-session leaves nothing that could be copied"));
+        }
+        if self.session().messages().is_empty() {
+            return Err(CliError::usage("there is nothing to copy yet"));
+        }
+        let log = self.session().place.store.as_ref().map(|store| store.to_string_lossy().into_owned());
+        self.switch(&self.elsewhere(log, true))
+    }
+
+    /// Goes on with another model. It is used from the next request on.
+    async fn model(&mut self, name: &str) -> Result<Vec<String>, CliError> {
+        let mut setup = self.setup.clone();
+        setup.settings = choose::with_model(&setup.settings, self.agent().provider.model(), name);
+        let chosen = tokio::select! {
+            biased;
+            _ = self.signals.next() => return Err(CliError::failed("interrupted; the model is the one of before")),
+            chosen = choose::choose(&setup, self.talk.attended) => chosen?,
+        };
+        let line = chosen.line.clone();
+        self.equipped = choose::agent(&setup, chosen, self.equipped.gate.clone(), &self.open.session.place)?;
+        self.setup = setup;
+        Ok(vec![line])
+    }
+
+    /// Shows or changes what may run without a question.
+    fn mode(&mut self, words: &str) -> Result<Vec<String>, CliError> {
+        let mut rules = self.equipped.gate.rules();
+        for word in words.split_whitespace() {
+            match (word.parse::<Permissions>(), word.parse::<Mode>()) {
+                (Ok(permissions), _) => rules.permissions = permissions,
+                (_, Ok(mode)) => rules.ceiling = mode,
+                (Err(_), Err(malformed)) => {
+                    return Err(CliError::usage(malformed).hint("/mode ask, /mode auto or /mode allow, or four digits"));
+                }
+            }
+        }
+        let (permissions, ceiling) = (rules.permissions, rules.ceiling);
+        self.equipped.gate.set(|now| (now.permissions, now.ceiling) = (permissions, ceiling));
+        Ok(vec![format!("permissions {permissions}, bashMode {ceiling}")])
+    }
+
+    /// Waits for a line; none where a signal ends the program. An interrupt from outside counts as Ctrl-C.
+    async fn entered(&mut self) -> Result<Option<Entered>, CliError> {
+        let Some(lines) = self.lines.take() else { return Ok(None) };
+        let before = Modes::now();
+        let next = lines.next();
+        tokio::pin!(next);
+        loop {
+            let caught = tokio::select! {
+                biased;
+                entered = &mut next => {
+                    let (lines, entered) = entered?;
+                    self.lines = Some(lines);
+                    return Ok(Some(entered));
+                }
+                caught = self.signals.next() => caught,
+            };
+            if self.leaving || caught == Caught::Terminate {
+                // The editor still waits for keys, on its thread: it cannot clean up.
+                before.restore();
+                return Ok(None);
+            }
+            self.leaving = leave_next_time();
+        }
+    }
+}
+
+fn leave_next_time() -> bool {
+    tell(&["Ctrl-C again or Ctrl-D quits".into()]);
+    true
+}
