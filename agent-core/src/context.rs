@@ -231,7 +231,7 @@ pub fn due(lines: &[Line], used: u64, compact: Compact, course: &Course) -> Opti
         Compact::At(percent) => beyond(f64::from(percent) / 100.0).then(|| necessary(lines)),
         Compact::Auto => worthwhile(lines, course).or_else(|| beyond(FULL).then(|| necessary(lines))),
     }
-    .filter(|kept| *kept < lines.len())
+    .filter(|kept| lines[..lines.len() - kept].iter().any(|line| line.begins == Begins::Answer))
 }
 
 #[cfg(test)]

@@ -166,18 +166,17 @@ impl History {
         Ok(undos)
     }
 
-    /// Puts files back. What somebody else changed since is left alone, unless it is to be `forced`: then its bytes are
-    /// kept first. Says what was done to each.
+    /// Puts files back. Nothing is done where somebody else has changed one since, unless it is `forced`: then what it
+    /// holds is kept first. Says how each stood.
     pub(crate) async fn undo(self: &Arc<Self>, turn: u64, forced: bool, files: &dyn Files) -> io::Result<Vec<Undo>> {
         let undos = self.back_to(turn)?;
-        for undo in &undos {
-            match undo.state {
-                UndoState::Already => {}
-                UndoState::Changed if !forced => {}
-                UndoState::Changed | UndoState::Undoable => self.put_back(undo, files).await?,
-            }
+        if !forced && undos.iter().any(|undo| undo.state == UndoState::Changed) {
+            return Ok(undos);
         }
-        if forced || undos.iter().all(|undo| undo.state != UndoState::Changed) {
+        for undo in undos.iter().filter(|undo| undo.state != UndoState::Already) {
+            self.put_back(undo, files).await?;
+        }
+        if !undos.is_empty() {
             let _state = self.state();
             self.append(&Line::Undone { undone_from: turn })?;
         }
@@ -299,7 +298,7 @@ impl fmt::Display for Undo {
             (UndoState::Already, _) => "is as it was",
             (UndoState::Undoable, Some(_)) => "is put back",
             (UndoState::Undoable, None) => "is removed: it was made since",
-            (UndoState::Changed, _) => "was changed by somebody else since: left alone",
+            (UndoState::Changed, _) => "was changed by somebody else since",
         };
         write!(f, "{} {what}", self.path.display())
     }

@@ -3,6 +3,7 @@
 mod id;
 mod journal;
 mod load;
+mod rewind;
 mod store;
 
 use std::collections::BTreeSet;
@@ -16,6 +17,7 @@ use agent_tools::{Details, Files, GrantKey, Host, Jobs, Part, Place, Status, Too
 pub use id::SessionId;
 pub use journal::{Journal, stop_reason};
 pub use load::{LoadError, Loaded, load, read};
+pub use rewind::{Back, RewindError};
 pub use store::{JsonLines, Memory, Nowhere, Sessions, Store};
 
 use crate::agent::Agent;
@@ -112,7 +114,16 @@ impl Session {
 
     /// A session that goes on from what was loaded.
     pub fn resumed(place: Place, journal: Journal, loaded: Loaded) -> Self {
-        Self { messages: loaded.messages, usage: loaded.usage, ..Self::new(place, journal) }
+        let mut session = Self { usage: loaded.usage, ..Self::new(place, journal) };
+        session.take_up(loaded);
+        session
+    }
+
+    /// Takes up the conversation of a log.
+    fn take_up(&mut self, loaded: Loaded) {
+        self.messages = loaded.messages;
+        self.measured = (0, 0);
+        self.turns = loaded.turn_starts.into_iter().map(|(line, preview)| TurnStart { line, preview }).collect();
     }
 
     /// The conversation so far.

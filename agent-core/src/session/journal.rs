@@ -12,6 +12,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
+use super::store::ReadSeek;
 use super::{SessionId, Store, text_of};
 use crate::agent::Clock;
 use crate::children::ChildEnd;
@@ -61,32 +62,44 @@ impl Journal {
     /// Writes what the log has of an event, and of the message that it completes.
     pub(crate) fn record(&mut self, event: Event, message: Option<&Message>) -> io::Result<Stamped> {
         let at = self.clock.now();
-        let mut lines = String::new();
-        let start = Record::SessionStart { session_id: self.session.as_str(), version: VERSION, cwd: &self.cwd };
-        let start = (!self.begun).then_some(start);
-        let records = start.into_iter().chain(Record::of(&event).into_iter().flatten());
-        for record in records.chain(message.map(Record::Message)) {
-            self.seq += 1;
-            Line { record, ts: at, seq: self.seq }.write(&mut lines)?;
-        }
-        if !lines.is_empty() {
-            self.store.append(&lines)?;
-            self.begun = true;
-        }
+        let records = Record::of(&event).into_iter().flatten().chain(message.map(Record::Message));
+        let lines = self.write(at, records)?;
         Ok(Stamped { session: self.session.clone(), at, event, lines: lines.into() })
     }
 
     /// Writes messages that another session's log has: what a fork begins with.
     pub(crate) fn copy(&mut self, messages: &[Message]) -> io::Result<()> {
-        let at = self.clock.now();
+        self.write(self.clock.now(), messages.iter().map(Record::Message)).map(drop)
+    }
+
+    /// Writes that the conversation is again what it was before the line `to_seq`, with which this turn began.
+    pub(crate) fn rewind(&mut self, turn: u64, to_seq: u64) -> io::Result<()> {
+        self.write(self.clock.now(), [Record::Rewind { turn, to_seq }])?;
+        self.store.sync()
+    }
+
+    /// The log so far, where it can be read.
+    pub(crate) fn reader(&self) -> io::Result<Option<Box<dyn ReadSeek>>> {
+        self.store.reader()
+    }
+
+    fn write<'a>(&mut self, ts: Timestamp, records: impl IntoIterator<Item = Record<'a>>) -> io::Result<String> {
         let mut lines = String::new();
+        let mut seq = self.seq;
         let start = Record::SessionStart { session_id: self.session.as_str(), version: VERSION, cwd: &self.cwd };
-        for record in std::iter::once(start).chain(messages.iter().map(Record::Message)) {
-            self.seq += 1;
-            Line { record, ts: at, seq: self.seq }.write(&mut lines)?;
+        let mut start = (!self.begun).then_some(start);
+        for record in records {
+            for record in start.take().into_iter().chain([record]) {
+                seq += 1;
+                Line { record, ts, seq }.write(&mut lines)?;
+            }
         }
-        self.begun = true;
-        self.store.append(&lines)
+        self.seq = seq;
+        if !lines.is_empty() {
+            self.store.append(&lines)?;
+            self.begun = true;
+        }
+        Ok(lines)
     }
 
     /// The log of a sub-agent's session beside this one, and where that session keeps its files.
@@ -188,6 +201,10 @@ enum Record<'a> {
         task_id: &'a str,
         exit_code: i32,
         output: &'a str,
+    },
+    Rewind {
+        turn: u64,
+        to_seq: u64,
     },
     ContextUpdate {
         kind: &'static str,

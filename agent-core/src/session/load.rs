@@ -39,10 +39,8 @@ const BUFFER: usize = 1 << 18;
 pub struct Loaded {
     /// The conversation.
     pub messages: Vec<Message>,
-    /// What it has cost, in tokens and requests.
+    /// What it has cost.
     pub usage: UsageReport,
-    /// What it has cost in US dollars; none where that is unknown.
-    pub cost: Option<f64>,
     /// The last line's number.
     pub seq: u64,
     /// The name that a person gave it.
@@ -188,10 +186,15 @@ impl Loader {
             cache_read_input_tokens: line.cache_read_input_tokens,
             cache_creation_input_tokens: line.cache_creation_input_tokens,
         };
-        let UsageReport { last, total, requests } = &mut self.loaded.usage;
+        let usage = &mut self.loaded.usage;
         if line.kind == "agent" {
-            *last = spent;
+            usage.last = spent;
         }
+        usage.requests = line.agent_request_count.unwrap_or(usage.requests);
+        usage.compactions = line.compact_request_count.unwrap_or(usage.compactions);
+        // Earlier versions wrote no cost: that of such a session is not known.
+        usage.cost = line.total_cost;
+        let total = &mut usage.total;
         *total += spent;
         // Earlier versions wrote no totals of the cache: those are added up.
         total.input_tokens = line.total_input_tokens.unwrap_or(total.input_tokens);
@@ -199,8 +202,6 @@ impl Loader {
         total.cache_read_input_tokens = line.total_cache_read_tokens.unwrap_or(total.cache_read_input_tokens);
         total.cache_creation_input_tokens =
             line.total_cache_creation_tokens.unwrap_or(total.cache_creation_input_tokens);
-        *requests = line.agent_request_count.unwrap_or(*requests);
-        self.loaded.cost = line.total_cost;
     }
 
     fn end(mut self) -> Loaded {
@@ -328,6 +329,7 @@ struct UsageLine {
     total_output_tokens: Option<u64>,
     total_cache_read_tokens: Option<u64>,
     total_cache_creation_tokens: Option<u64>,
+    compact_request_count: Option<u32>,
     total_cost: Option<f64>,
     agent_request_count: Option<u64>,
 }

@@ -24,11 +24,24 @@ pub trait Store: Send + Sync {
     /// Those of the disk.
     fn sync(&mut self) -> io::Result<()>;
 
+    /// What was appended so far, from its beginning; none where it cannot be read again.
+    ///
+    /// # Errors
+    /// Those of the disk.
+    fn reader(&self) -> io::Result<Option<Box<dyn ReadSeek>>> {
+        Ok(None)
+    }
+
     /// Where the log of a sub-agent's session goes, and the directory of its other files. Nowhere by default.
     fn sibling(&self, _id: &SessionId) -> (Box<dyn Store>, Option<PathBuf>) {
         (Box::new(Nowhere), None)
     }
 }
+
+/// Something to read, from its beginning as often as one likes.
+pub trait ReadSeek: io::Read + io::Seek {}
+
+impl<T: io::Read + io::Seek> ReadSeek for T {}
 
 /// A file of JSON lines. It and its directories are made with the first line.
 #[derive(Debug)]
@@ -127,6 +140,11 @@ impl Store for JsonLines {
         self.write(lines).map_err(|error| self.named(&error))
     }
 
+    fn reader(&self) -> io::Result<Option<Box<dyn ReadSeek>>> {
+        let file = File::open(&self.path).map_err(|error| self.named(&error))?;
+        Ok(Some(Box::new(file)))
+    }
+
     fn sync(&mut self) -> io::Result<()> {
         let synced = self.file.as_ref().map_or(Ok(()), File::sync_data);
         synced.map_err(|error| self.named(&error))
@@ -148,6 +166,10 @@ impl Memory {
 }
 
 impl Store for Memory {
+    fn reader(&self) -> io::Result<Option<Box<dyn ReadSeek>>> {
+        Ok(Some(Box::new(io::Cursor::new(self.lines()))))
+    }
+
     fn append(&mut self, lines: &str) -> io::Result<()> {
         self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push_str(lines);
         Ok(())

@@ -66,8 +66,10 @@ fn lines(turn: &Turn<'_>) -> Vec<Line> {
 async fn compact(turn: &mut Turn<'_>, trigger: Trigger, kept: usize) -> Result<Result<(), String>, TurnError> {
     let messages = turn.session.messages();
     let (old, rest) = messages.split_at(messages.len().saturating_sub(kept));
-    if old.is_empty() {
-        return Ok(Err("there is nothing to summarise".into()));
+    if !old.iter().any(|message| matches!(message, Message::Assistant(_))) {
+        // A plan that is the first thing in its conversation needs no shorter one.
+        let fine = matches!(trigger, Trigger::PlanConfirm | Trigger::PlanClear);
+        return Ok(if fine { Ok(()) } else { Err("there is nothing to summarise".into()) });
     }
     let before = turn.used();
     let (old_size, rest_size) = (old.iter().map(estimate).sum::<u64>(), rest.iter().map(estimate).sum::<u64>());

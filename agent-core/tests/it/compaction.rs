@@ -210,7 +210,7 @@ async fn before_the_context_is_full_all_but_the_last_turns_is_summarised() {
 #[tokio::test]
 async fn a_summary_that_fails_leaves_the_conversation_and_is_not_tried_again_in_the_turn() {
     let answers = [Answer::text("one"), Answer::text(""), bash("a", "true"), Answer::text("two")];
-    let mut world = World::new(20, answers);
+    let mut world = World::new(12, answers);
     world.turn("1").await.0.unwrap();
     let (ended, notices) = world.turn("2").await;
     assert_eq!(ended.unwrap(), Ending::Done);
@@ -255,24 +255,31 @@ async fn plans_compact_and_a_summary_that_fails_leaves_plan_and_history() {
         let mut world = World::new(
             200_000,
             [
+                Answer::text("here is the plan"),
                 Answer::calls([("a", "PlanConfirm", "{}"), ("b", "Bash", r#"{"command":"echo on"}"#)]),
                 Answer::text(summary),
                 Answer::text("done"),
             ],
         );
+        world.turn("make a plan of what is to be done here, step by step").await.0.unwrap();
         fs::write(world.folder.path().join("session/plan.draft"), "1. do it").unwrap();
         world.turn("confirmed").await.0.unwrap();
         let plan = world.store("plan.md");
         assert_eq!((plan.as_deref() == Some("1. do it"), world.store("plan.draft").is_none()), (expect, expect));
-        let expect = match expect {
-            true => {
-                "user <context-snapshot>\nthe plan was made\n</context-snapshot>\n\nWhat came before is summarised above. \
-                 The request that is being worked on, word for word:\n\nconfirmed\n\n\
-                 (Go on with it from where the summary ends.)\nmodel call a call b\nresults a b"
-            }
-            false => "user confirmed\nmodel call a call b\nresults a b",
+        let before = match expect {
+            true => "user <context-snapshot>\nthe plan was made\n</context-snapshot>",
+            false => "user make a plan of what is to be done here, step by step\nmodel here is the plan",
         };
-        assert_eq!(world.last_asked(), expect);
+        assert_eq!(world.last_asked(), format!("{before}\nuser confirmed\nmodel call a call b\nresults a b"));
         world.is_in_the_log();
     }
+}
+
+#[tokio::test]
+async fn a_plan_that_is_the_first_thing_needs_no_summary() {
+    let answers = [Answer::calls([("a", "PlanConfirm", "{}")]), Answer::text("done")];
+    let mut world = World::new(200_000, answers);
+    fs::write(world.folder.path().join("session/plan.draft"), "1. do it").unwrap();
+    world.turn("confirmed").await.0.unwrap();
+    assert_eq!(world.store("plan.md").as_deref(), Some("1. do it"));
 }

@@ -8,6 +8,7 @@ mod compaction;
 mod discover;
 mod fake_server;
 mod providers;
+mod rewind;
 mod settings;
 mod steering;
 mod turns;

@@ -233,10 +233,10 @@ fn the_rest_of_a_session_is_loaded_too() {
     let Usage { input_tokens, output_tokens, cache_read_input_tokens, cache_creation_input_tokens } =
         loaded.usage.total;
     assert_eq!((input_tokens, output_tokens, cache_read_input_tokens, cache_creation_input_tokens), (59, 20, 30, 7));
-    assert_eq!((loaded.usage.last.input_tokens, loaded.usage.requests, loaded.cost), (5, 4, Some(0.5)));
+    assert_eq!((loaded.usage.last.input_tokens, loaded.usage.requests, loaded.usage.cost), (5, 4, Some(0.5)));
     assert_eq!(loaded.turn_starts, [(3, "é".repeat(200))]);
     let earlier = load(log(&["user u", usage, usage]).as_bytes());
-    assert_eq!((earlier.usage.total.cache_read_input_tokens, earlier.cost), (6, None));
+    assert_eq!((earlier.usage.total.cache_read_input_tokens, earlier.usage.cost), (6, None));
 }
 
 #[test]
