@@ -56,6 +56,8 @@ pub struct Asked {
     /// The first line and the headers, in lower case.
     pub head: String,
     pub body: serde_json::Value,
+    /// The bytes of the body.
+    pub raw: String,
 }
 
 pub struct FakeServer {
@@ -146,8 +148,9 @@ async fn serve(
     asked: Arc<Mutex<Vec<Asked>>>,
 ) {
     while let Some((head, body)) = request(&mut socket).await {
+        let raw = String::from_utf8_lossy(&body).into_owned();
         let body = serde_json::from_slice(&body).unwrap_or_default();
-        asked.lock().unwrap().push(Asked { connection, head, body });
+        asked.lock().unwrap().push(Asked { connection, head, body, raw });
         let steps = answers.lock().unwrap().pop_front();
         let steps = steps.unwrap_or_else(|| answer("500 Internal Server Error", "", "no answer left"));
         for step in steps {

@@ -3,6 +3,7 @@
 // `cfg(test)` always holds here; it tells clippy that all of this is test code.
 #![cfg(test)]
 
+mod caching;
 mod children;
 mod compaction;
 mod discover;
