@@ -3,11 +3,14 @@
 use std::fmt;
 
 use agent_skills::Catalogue;
-use agent_tools::text::counted;
+use agent_tools::text::{clipped, counted};
 use agent_tools::{Jobs, Tools};
 
+use crate::agent::Agent;
+use crate::context::shares;
 use crate::event::UsageReport;
-use crate::settings::nearest_of;
+use crate::session::{Session, TurnStart};
+use crate::settings::{Compact, nearest_of};
 
 /// A command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -149,7 +152,44 @@ pub fn cost(report: &UsageReport) -> Vec<String> {
             grouped(total.cache_creation_input_tokens)
         ),
         format!("{} tokens received", grouped(total.output_tokens)),
+        format!("cost: {}", money(report.cost)),
     ]
+}
+
+/// What so much is in US dollars; what is not known is said to be so.
+pub fn money(cost: Option<f64>) -> String {
+    match cost {
+        None => "not known: the model's prices, or what a request used, are not known".into(),
+        Some(cost) if cost > 0.0 && cost < 0.01 => format!("${cost:.4}"),
+        Some(cost) => format!("${cost:.2}"),
+    }
+}
+
+/// `/context`: how full it is, and with what.
+pub fn context(agent: &Agent, session: &Session) -> Vec<String> {
+    let shares = shares(agent, session);
+    let all = agent.provider.model().context;
+    let used = session.used(shares.iter().take_while(|share| share.fixed).map(|share| share.tokens).sum());
+    let percent = (used * 100).checked_div(all).unwrap_or_default();
+    let mut lines = vec![format!("about {} of {} tokens ({percent} %)", grouped(used), grouped(all))];
+    lines.extend(shares.iter().map(|share| format!("{:>11}  {}", grouped(share.tokens), share.what)));
+    let compact = match agent.limits.compact {
+        Compact::Auto => "it is compacted when that pays, at 90 % at the latest".to_owned(),
+        Compact::Off => "it is compacted only by /compact, by plans, and when the server takes no more".to_owned(),
+        Compact::At(percent) => format!("it is compacted at {percent} %"),
+    };
+    lines.push(compact);
+    lines
+}
+
+/// `/rewind` without a turn: the turns, a line each.
+pub fn turns(session: &Session) -> Vec<String> {
+    let line = |(at, turn): (usize, &TurnStart)| {
+        let first = turn.preview.lines().next().unwrap_or_default();
+        format!("{:>4}  {}", at + 1, clipped(first, 80))
+    };
+    let lines: Vec<String> = session.turns().iter().enumerate().map(line).collect();
+    if lines.is_empty() { vec!["there is nothing to go back to".into()] } else { lines }
 }
 
 /// `/tools`: name and first sentence, a line each.
@@ -261,9 +301,15 @@ mod tests {
             [
                 "1 request",
                 "10,000 tokens sent, 80 % of them from the cache (1,000 written to it)",
-                "1,234,567 tokens received"
+                "1,234,567 tokens received",
+                "cost: $0.00"
             ]
         );
+        for (cost, expect) in
+            [(None, "not known"), (Some(0.0), "$0.00"), (Some(0.00123), "$0.0012"), (Some(1.239), "$1.24")]
+        {
+            assert!(money(cost).starts_with(expect), "{cost:?}");
+        }
     }
 
     #[test]

@@ -5,8 +5,11 @@
 
 use agent_tools::{Declaration, Part};
 
+use crate::agent::Agent;
 use crate::message::{Block, CallResult, Message};
+use crate::prompt::Section;
 use crate::provider::{Prices, Usage};
+use crate::session::Session;
 use crate::settings::Compact;
 
 /// The part of the lines that is kept at least.
@@ -61,6 +64,44 @@ pub fn of_tools<'a>(tools: impl IntoIterator<Item = &'a Declaration>) -> u64 {
 /// All tokens of a request and its answer: what the next request begins with.
 pub fn held(usage: &Usage) -> u64 {
     usage.input_tokens + usage.cache_read_input_tokens + usage.cache_creation_input_tokens + usage.output_tokens
+}
+
+/// A part of the context.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Share {
+    /// What it is.
+    pub what: &'static str,
+    /// Roughly how many tokens it has.
+    pub tokens: u64,
+    /// It is the same in every request.
+    pub fixed: bool,
+}
+
+/// What the context of a session is full of: what is the same in every request first.
+pub fn shares(agent: &Agent, session: &Session) -> Vec<Share> {
+    let prompt = tokens_of(session.prompt(agent).len());
+    let instructions = tokens_of(agent.prompt.get(Section::Instructions).map_or(0, str::len));
+    let fixed = [
+        ("system prompt", prompt.saturating_sub(instructions)),
+        ("instruction files", instructions),
+        ("tools", of_tools(agent.tools.declarations())),
+    ];
+    let mut moving = [("summary", 0), ("prompts and news", 0), ("answers", 0), ("calls", 0), ("results", 0)];
+    let has_summary = session.usage().compactions > 0;
+    for (at, message) in session.messages().iter().enumerate() {
+        let calls: u64 = message.calls().map(|call| tokens_of(call.name.len() + call.arguments.len())).sum();
+        let kind = match message {
+            Message::User(_) if at == 0 && has_summary => 0,
+            Message::User(_) => 1,
+            Message::Assistant(_) => 2,
+            Message::Results(_) => 4,
+        };
+        moving[kind].1 += estimate(message).saturating_sub(calls);
+        moving[3].1 += calls;
+    }
+    let share = |fixed| move |(what, tokens)| Share { what, tokens, fixed };
+    fixed.into_iter().map(share(true)).chain(moving.into_iter().map(share(false))).filter(|s| s.tokens > 0).collect()
 }
 
 /// Which part of what was sent came from the provider's cache; none where nothing was sent.
