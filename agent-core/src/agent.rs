@@ -22,6 +22,10 @@ use crate::provider::http::{Endpoint, Secret};
 use crate::provider::models::{self, Form};
 #[cfg(feature = "http")]
 use crate::provider::openai::OpenAi;
+#[cfg(feature = "http")]
+use crate::provider::quirks;
+#[cfg(feature = "http")]
+use crate::provider::responses::Responses;
 use crate::provider::{Effort, Provider};
 use crate::settings::{Compact, Settings};
 
@@ -115,8 +119,19 @@ pub fn connect(remote: &Remote, key: Option<&str>, settings: &Settings) -> Resul
     endpoint.ca_cert.clone_from(&settings.ca_cert);
     Ok(match entry.form {
         Form::OpenaiChat => Arc::new(OpenAi::new(model, endpoint)),
+        Form::Responses => Arc::new(Responses::new(model, endpoint)),
         Form::Anthropic => Arc::new(Anthropic::new(model, endpoint)),
     })
+}
+
+/// What a person should know of a model before it is asked: what was set and has no effect with it.
+#[cfg(feature = "http")]
+pub fn doubts(remote: &Remote, settings: &Settings) -> Vec<String> {
+    let Some(entry) = models::provider(&remote.provider) else { return Vec::new() };
+    let model = models::model(&remote.provider, &remote.model);
+    let deaf = settings.effort.is_some() && !quirks::takes_effort(&model, &remote.base_url, entry.form);
+    let told = || format!("`effort` has no effect: {} is not known to take one from {}", remote.model, remote.provider);
+    deaf.then(told).into_iter().collect()
 }
 
 #[cfg(feature = "http")]

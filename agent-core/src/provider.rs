@@ -9,6 +9,10 @@ pub mod local;
 pub mod models;
 #[cfg(feature = "http")]
 pub mod openai;
+#[cfg(feature = "http")]
+pub(crate) mod quirks;
+#[cfg(feature = "http")]
+pub mod responses;
 #[cfg(any(test, feature = "testing"))]
 pub mod scripted;
 pub mod sse;

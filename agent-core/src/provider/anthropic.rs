@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use super::http::{Endpoint, Server, base};
+use super::http::{Endpoint, Server, base, query};
+use super::quirks::Quirks;
 use super::{ErrorKind, Model, Provider, ProviderError, Replies, Request};
 use crate::message::Origin;
 use body::Body;
@@ -20,16 +21,18 @@ pub struct Anthropic {
     model: Model,
     origin: Arc<Origin>,
     server: Server,
+    quirks: Quirks,
 }
 
 impl Anthropic {
     /// A model at an endpoint. Nothing is connected before the first request.
     pub fn new(model: Model, endpoint: Endpoint) -> Self {
         let url = url(&endpoint.base_url);
+        let quirks = Quirks::of(&model, &url);
         let server = Server::new(endpoint, url, &model.name);
         let endpoint = server.asking().url().to_owned();
         let origin = Origin { provider: "anthropic".into(), model: model.name.clone(), endpoint };
-        Self { model, origin: Arc::new(origin), server }
+        Self { model, origin: Arc::new(origin), server, quirks }
     }
 }
 
@@ -40,7 +43,7 @@ impl Provider for Anthropic {
     }
 
     async fn reply(&self, request: Request<'_>) -> Result<Replies, ProviderError> {
-        let body = Body::new(&self.model, &request, &self.origin);
+        let body = Body::new(&self.model, &request, &self.origin, &self.quirks);
         let asking = self.server.asking();
         let body = serde_json::to_vec(&body).map_err(|e| asking.error(ErrorKind::Invalid, &e.to_string()))?;
         let decoder = Decoder::new(asking.clone(), self.origin.clone(), &request);
@@ -53,7 +56,7 @@ impl Provider for Anthropic {
 /// The address of messages below a base URL.
 fn url(base_url: &str) -> String {
     let (base, _) = base(base_url);
-    let query = base_url.trim().split_once('?').map_or(String::new(), |(_, query)| format!("?{query}"));
+    let query = query(base_url);
     match base {
         whole if whole.ends_with("/v1/messages") => format!("{whole}{query}"),
         versioned if versioned.ends_with("/v1") => format!("{versioned}/messages{query}"),

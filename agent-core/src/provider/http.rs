@@ -16,6 +16,8 @@ use reqwest::{Client, Response, Url};
 use tokio::time::timeout;
 
 pub(super) use failure::Asking;
+#[cfg(test)]
+pub(super) use replies::played;
 pub(super) use replies::{Decode, Outbox};
 
 use super::{ErrorKind, ProviderError, Replies};
@@ -101,6 +103,22 @@ pub(super) fn base(url: &str) -> (&str, bool) {
     (base, rest.contains('/'))
 }
 
+/// The address of a path of the OpenAI forms below a base URL: one without any path gets a version first.
+pub(super) fn below(base_url: &str, path: &str) -> String {
+    let (base, has_path) = base(base_url);
+    let query = query(base_url);
+    match (has_path, base.ends_with(path)) {
+        (_, true) => format!("{base}{query}"),
+        (true, false) => format!("{base}{path}{query}"),
+        (false, false) => format!("{base}/v1{path}{query}"),
+    }
+}
+
+/// The query of an address, with its mark.
+pub(super) fn query(url: &str) -> String {
+    url.trim().split_once('?').map_or(String::new(), |(_, query)| format!("?{query}"))
+}
+
 /// A server that one kind of request is sent to. The client is made at the first one, and keeps its connection.
 pub(super) struct Server {
     endpoint: Endpoint,
@@ -123,6 +141,11 @@ impl Server {
     /// The key, where there is one.
     pub(super) fn key(&self) -> Option<&Secret> {
         self.endpoint.key.as_ref()
+    }
+
+    /// The headers of the OpenAI forms: the key, where there is one.
+    pub(super) fn bearer(&self) -> Option<String> {
+        self.endpoint.key.as_ref().map(|key| format!("Bearer {}", key.reveal()))
     }
 
     /// Sends a JSON body, and decodes the answer as it comes in.
@@ -206,6 +229,21 @@ mod tests {
         let shown = format!("{endpoint:?}");
         assert!(!shown.contains("1234") && !shown.contains("5678"), "{shown}");
         assert_eq!(endpoint.key.unwrap().reveal(), "sk-1234");
+    }
+
+    #[test]
+    fn a_base_without_path_gets_a_version() {
+        for (base, expect) in [
+            ("http://h:1", "http://h:1/v1/x"),
+            ("http://h:1/", "http://h:1/v1/x"),
+            ("http://h/v1", "http://h/v1/x"),
+            ("http://h/s/abc/", "http://h/s/abc/x"),
+            ("https://h/v1beta/openai/", "https://h/v1beta/openai/x"),
+            ("https://h/v1/x", "https://h/v1/x"),
+            ("https://h/d?api-version=1", "https://h/d/x?api-version=1"),
+        ] {
+            assert_eq!(below(base, "/x"), expect);
+        }
     }
 
     #[test]

@@ -51,6 +51,8 @@ pub struct ProviderEntry {
 pub enum Form {
     /// OpenAI's Chat Completions.
     OpenaiChat,
+    /// OpenAI's Responses.
+    Responses,
     /// Anthropic's Messages.
     Anthropic,
 }
@@ -155,7 +157,7 @@ impl Model {
 
 /// What is said of the model of this name: by the longest beginning. Makers before the name (`openai/gpt-oss`) and how
 /// versions are written (`4.5`, `4-5`) do not matter.
-pub fn longest<'a>(known: impl Iterator<Item = (&'a str, &'a Facts)>, name: &str) -> Option<(&'a str, &'a Facts)> {
+pub fn longest<'a, T>(known: impl Iterator<Item = (&'a str, &'a T)>, name: &str) -> Option<(&'a str, &'a T)> {
     let name = plain(name);
     known.filter(|(prefix, _)| name.starts_with(&plain(prefix))).max_by_key(|(prefix, _)| prefix.len())
 }

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use agent_core::provider::anthropic::Anthropic;
 use agent_core::provider::http::Endpoint;
 use agent_core::provider::openai::OpenAi;
+use agent_core::provider::responses::Responses;
 use agent_core::provider::{Delta, ErrorKind, Model, Provider, ProviderError, Request, Stop};
 use agent_core::{Block, Message};
 use futures_util::StreamExt;
@@ -24,6 +25,10 @@ fn openai(url: &str) -> OpenAi {
 
 fn anthropic(url: &str) -> Anthropic {
     Anthropic::new(Model::new("anthropic", "m"), endpoint(url))
+}
+
+fn responses(url: &str) -> Responses {
+    Responses::new(Model::new("responses", "m"), endpoint(url))
 }
 
 /// What an answer came to: its text, calls and end, or the error.
@@ -85,14 +90,31 @@ fn messages(text: &str) -> String {
     .concat()
 }
 
+fn items(text: &str) -> String {
+    let event = |data: String| format!("event: x\ndata: {data}\n\n");
+    let whole = format!(r#"{{"type":"message","id":"a","content":[{{"type":"output_text","text":"{text}"}}]}}"#);
+    [
+        r#"{"type":"response.created","response":{"id":"r","status":"in_progress","output":[]}}"#.into(),
+        r#"{"type":"response.output_item.added","output_index":0,"item":{"type":"message","id":"a","content":[]}}"#
+            .into(),
+        format!(r#"{{"type":"response.output_text.delta","output_index":0,"item_id":"a","delta":"{text}"}}"#),
+        format!(r#"{{"type":"response.output_item.done","output_index":0,"item":{whole}}}"#),
+        format!(r#"{{"type":"response.completed","response":{{"status":"completed","output":[{whole}]}}}}"#),
+    ]
+    .map(event)
+    .concat()
+}
+
 const UNICODE: &str = "Größe 日本語 🙂 é 👩‍💻.";
 
 #[tokio::test]
 async fn pieces_of_any_size_make_the_same_answer() {
     for size in [1, 2, 3, 7, 1000] {
-        let server = FakeServer::start([stream(&chat(UNICODE), size), stream(&messages(UNICODE), size)]).await;
+        let bodies = [chat(UNICODE), messages(UNICODE), items(UNICODE)];
+        let server = FakeServer::start(bodies.map(|body| stream(&body, size))).await;
         answered(&openai(&server.url), UNICODE).await;
         answered(&anthropic(&server.url), UNICODE).await;
+        answered(&responses(&server.url), UNICODE).await;
     }
 }
 
@@ -103,18 +125,24 @@ async fn requests_go_to_the_right_address_with_the_key() {
         stream(&chat("a"), 1000),
         stream(&messages("a"), 1000),
         stream(&messages("a"), 1000),
+        stream(&items("a"), 1000),
+        stream(&items("a"), 1000),
     ])
     .await;
     answered(&openai(&server.url), "a").await;
     answered(&openai(&format!("{}/s/x/", server.url)), "a").await;
     answered(&anthropic(&server.url), "a").await;
     answered(&anthropic(&format!("{}/v1", server.url)), "a").await;
+    answered(&responses(&server.url), "a").await;
+    answered(&responses(&format!("{}/s/x/", server.url)), "a").await;
     let asked = server.asked();
     for (at, (path, key)) in [
         ("/v1/chat/completions", "authorization: bearer sk-case-2001"),
         ("/s/x/chat/completions", "authorization: bearer sk-case-2001"),
         ("/v1/messages", "x-api-key: sk-case-2001"),
         ("/v1/messages", "anthropic-version: 2023-06-01"),
+        ("/v1/responses", "authorization: bearer sk-case-2001"),
+        ("/s/x/responses", "authorization: bearer sk-case-2001"),
     ]
     .into_iter()
     .enumerate()
@@ -150,6 +178,7 @@ async fn an_answer_ends_at_its_mark_though_the_connection_stays_open() {
     let server = FakeServer::start([
         begun(&chat("lingers"), [hang()]),
         begun(&messages("lingers"), [hang()]),
+        begun(&items("lingers"), [hang()]),
         begun(&without_mark, [Step::Reset]),
         begun(&without_mark, [Step::End]),
     ])
@@ -157,6 +186,7 @@ async fn an_answer_ends_at_its_mark_though_the_connection_stays_open() {
     let begin = Instant::now();
     answered(&openai(&server.url), "lingers").await;
     answered(&anthropic(&server.url), "lingers").await;
+    answered(&responses(&server.url), "lingers").await;
     answered(&openai(&server.url), "x").await;
     answered(&openai(&server.url), "x").await;
     assert!(begin.elapsed() < Duration::from_secs(20));
@@ -170,10 +200,16 @@ async fn an_answer_that_breaks_off_is_an_error_that_can_be_tried_again() {
         let server = FakeServer::start([
             begun(&chat("one two")[..60], [end.clone()]),
             begun(&half, [end.clone()]),
-            begun(&messages("x")[..200], [end]),
+            begun(&messages("x")[..200], [end.clone()]),
+            begun(&items("x")[..300], [end]),
         ])
         .await;
-        for provider in [&openai(&server.url) as &dyn Provider, &openai(&server.url), &anthropic(&server.url)] {
+        for provider in [
+            &openai(&server.url) as &dyn Provider,
+            &openai(&server.url),
+            &anthropic(&server.url),
+            &responses(&server.url),
+        ] {
             assert!(failed(provider, ErrorKind::Cut, "Asking m at http://").await.retryable());
         }
     }
@@ -261,6 +297,55 @@ async fn errors_of_the_server_are_told_shortly() {
         let server = FakeServer::start([steps]).await;
         failed(&openai(&server.url), kind, words).await;
     }
+}
+
+#[tokio::test]
+async fn errors_of_responses_are_told_too() {
+    let json = "content-type: application/json\r\n";
+    for (steps, kind, words) in [
+        (answer("401 Unauthorized", json, r#"{"error":{"message":"no"}}"#), ErrorKind::Auth, "Check TEST_API_KEY"),
+        (answer("200 OK", json, r#"{"error":{"message":"busy","code":503}}"#), ErrorKind::Server, "busy"),
+        (answer("404 Not Found", json, r#"{"detail":"Not Found"}"#), ErrorKind::NotFound, "the base URL"),
+        (
+            stream(
+                "event: response.failed\ndata: {\"response\":{\"error\":{\"code\":\"rate_limit_exceeded\"}}}\n\n",
+                9,
+            ),
+            ErrorKind::RateLimited,
+            "rate_limit_exceeded",
+        ),
+        (stream("event: error\ndata: busy\n\n", 9), ErrorKind::Server, "busy"),
+    ] {
+        let server = FakeServer::start([steps]).await;
+        failed(&responses(&server.url), kind, words).await;
+    }
+}
+
+#[tokio::test]
+async fn what_responses_want_back_is_sent_back() {
+    const REASONING: &str = r#"{"type":"reasoning","id":"rs","summary":[],"encrypted_content":"abc=="}"#;
+    const CALL: &str = r#"{"type":"function_call","id":"fc","call_id":"c1","name":"bash","arguments":"{}"}"#;
+    let end = format!(r#"{{"type":"response.completed","response":{{"output":[{REASONING},{CALL}]}}}}"#);
+    let server = FakeServer::start([stream(&format!("data: {end}\n\n"), 50), stream(&items("a"), 100)]).await;
+    let provider = responses(&server.url);
+    let mut messages = vec![Message::user("go")];
+    let replies = provider.reply(Request::new("sys", &messages, &[])).await.unwrap();
+    let blocks = replies.filter_map(|delta| async {
+        match delta.unwrap() {
+            Delta::Block(block) => Some(block),
+            Delta::Text(_) | Delta::Thinking(_) | Delta::Usage(_) | Delta::Stop(_) => None,
+        }
+    });
+    messages.push(Message::Assistant(blocks.collect().await));
+    let parts = vec![agent_tools::Part::text("done")];
+    let result = agent_core::CallResult { id: "c1".into(), name: "bash".into(), failed: false, parts };
+    messages.push(Message::Results(vec![result]));
+    let _ = provider.reply(Request::new("sys", &messages, &[])).await.unwrap().count().await;
+    let body = &server.asked()[1].body;
+    let kinds: Vec<_> = body["input"].as_array().unwrap().iter().map(|item| item["type"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["message", "reasoning", "function_call", "function_call_output"]);
+    assert_eq!(body["input"][1].to_string(), serde_json::from_str::<serde_json::Value>(REASONING).unwrap().to_string());
+    assert_eq!((&body["store"], &body["instructions"]), (&serde_json::json!(false), &serde_json::json!("sys")));
 }
 
 #[tokio::test]

@@ -7,8 +7,9 @@ use serde::{Serialize, Serializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::super::http::wire::{object, plain};
-use super::super::{Effort, Model, Request};
+use super::super::http::wire::{Picture, Shown, object, plain};
+use super::super::quirks::{self, Level, Quirks};
+use super::super::{Model, Request};
 use crate::message::{Block, CallResult, Message, Origin};
 
 /// The largest answer where none is known: this form wants a number.
@@ -34,15 +35,17 @@ pub(super) struct Body<'a> {
 #[derive(Serialize)]
 struct Thinking {
     r#type: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    budget_tokens: Option<u64>,
 }
 
 #[derive(Serialize)]
 struct OutputConfig {
-    effort: Effort,
+    effort: Level,
 }
 
 impl<'a> Body<'a> {
-    pub(super) fn new(model: &'a Model, request: &Request<'a>, origin: &'a Origin) -> Self {
+    pub(super) fn new(model: &'a Model, request: &Request<'a>, origin: &'a Origin, quirks: &Quirks) -> Self {
         let most = model.max_output.unwrap_or(MAX_TOKENS.max(request.max_tokens.unwrap_or(0)));
         let system = Some(request.system).filter(|s| !s.trim().is_empty());
         let mut system: Vec<_> =
@@ -50,17 +53,49 @@ impl<'a> Body<'a> {
         let mut tools: Vec<_> = request.tools.iter().map(|t| Marked::new(Tool(t))).collect();
         mark(system.last_mut());
         mark(tools.last_mut());
+        let max_tokens = request.max_tokens.map_or(most, |wanted| wanted.min(most));
+        let (thinking, output_config) = thinking(quirks, quirks.level(request.effort), max_tokens);
         Self {
             model: &model.name,
-            max_tokens: request.max_tokens.map_or(most, |wanted| wanted.min(most)),
+            max_tokens,
             system,
             tools,
-            messages: turns(request.messages, origin),
+            messages: turns(request.messages, origin, model.sees),
             stream: true,
-            thinking: request.effort.map(|_| Thinking { r#type: "adaptive" }),
-            output_config: request.effort.map(|effort| OutputConfig { effort }),
+            thinking,
+            output_config,
         }
     }
+}
+
+/// How the model is told to think that hard.
+fn thinking(quirks: &Quirks, level: Option<Level>, max_tokens: u64) -> (Option<Thinking>, Option<OutputConfig>) {
+    let Some(effort) = level else { return (None, None) };
+    let open = |kind| (Some(Thinking { r#type: kind, budget_tokens: None }), Some(OutputConfig { effort }));
+    match quirks.thinking {
+        quirks::Thinking::Adaptive => open("adaptive"),
+        quirks::Thinking::Enabled => open("enabled"),
+        quirks::Thinking::Budget => {
+            let thinking =
+                budget(effort, max_tokens).map(|tokens| Thinking { r#type: "enabled", budget_tokens: Some(tokens) });
+            (thinking, None)
+        }
+    }
+}
+
+/// How many tokens of an answer may be thought; none where too few would be left for the answer itself.
+fn budget(level: Level, max_tokens: u64) -> Option<u64> {
+    /// Less is refused.
+    const LEAST: u64 = 1024;
+    let wanted = match level {
+        Level::Minimal => LEAST,
+        Level::Low => 2048,
+        Level::Medium => 8192,
+        Level::High => 16_384,
+        Level::Xhigh => 24_576,
+        Level::Max => 31_999,
+    };
+    Some(wanted.min(max_tokens.saturating_sub(LEAST))).filter(|tokens| *tokens >= LEAST)
 }
 
 /// Something that the prompt may be cached up to.
@@ -161,12 +196,12 @@ struct Source<'a> {
 }
 
 /// The conversation with each side's messages in a row joined, and the last two of the user marked for the cache.
-fn turns<'a>(messages: &'a [Message], origin: &Origin) -> Vec<Turn<'a>> {
+fn turns<'a>(messages: &'a [Message], origin: &Origin, sees: bool) -> Vec<Turn<'a>> {
     let mut turns: Vec<Turn<'a>> = Vec::new();
     for message in messages {
         let (role, content): (Role, Vec<Piece<'a>>) = match message {
-            Message::User(parts) => (Role::User, contents(parts).map(Piece::from).collect()),
-            Message::Results(results) => (Role::User, results.iter().map(|r| result(r).into()).collect()),
+            Message::User(parts) => (Role::User, contents(parts, sees).map(Piece::from).collect()),
+            Message::Results(results) => (Role::User, results.iter().map(|r| result(r, sees).into()).collect()),
             Message::Assistant(blocks) => (Role::Assistant, answer(blocks, origin)),
         };
         match turns.last_mut() {
@@ -189,7 +224,7 @@ fn answer<'a>(blocks: &'a [Block], wanted: &Origin) -> Vec<Piece<'a>> {
     let pieces: Vec<_> = blocks
         .iter()
         .filter_map(|block| match block {
-            Block::Text { text } => said(text).map(Piece::from),
+            Block::Text { text } => said(text.as_str()).map(Piece::from),
             Block::Call { call } => Some(called(call).into()),
             Block::Opaque { origin, raw, .. } => (**origin == *wanted).then_some(Piece::Theirs(raw)),
         })
@@ -203,25 +238,23 @@ fn called(call: &Call) -> Content<'_> {
     Content::ToolUse { id: plain(&call.id), name: plain(&call.name), input }
 }
 
-fn result(result: &CallResult) -> Content<'_> {
-    let content = contents(&result.parts).collect();
+fn result(result: &CallResult, sees: bool) -> Content<'_> {
+    let content = contents(&result.parts, sees).collect();
     Content::ToolResult { tool_use_id: plain(&result.id), content, is_error: result.failed }
 }
 
-fn contents(parts: &[Part]) -> impl Iterator<Item = Content<'_>> {
-    parts.iter().filter_map(|part| match part {
-        Part::Text { text } => said(text),
-        Part::Image { media_type, data } => {
+fn contents(parts: &[Part], sees: bool) -> impl Iterator<Item = Content<'_>> {
+    parts.iter().filter_map(move |part| match Shown::of(part, sees)? {
+        Shown::Text(text) => said(text),
+        Shown::Picture(Picture { media_type, data }) => {
             Some(Content::Image { source: Source { r#type: "base64", media_type, data } })
         }
-        // A kind of part that this form has no words for.
-        _ => None,
     })
 }
 
 /// A text; none where there is nothing in it: servers refuse those.
-fn said(text: &str) -> Option<Content<'_>> {
-    (!text.trim().is_empty()).then_some(Content::Text { text: text.into() })
+fn said<'a>(text: impl Into<Cow<'a, str>>) -> Option<Content<'a>> {
+    Some(text.into()).filter(|text| !text.trim().is_empty()).map(|text| Content::Text { text })
 }
 
 #[cfg(test)]
@@ -230,6 +263,7 @@ mod tests {
 
     use serde_json::json;
 
+    use super::super::super::Effort;
     use super::*;
 
     fn origin(model: &str) -> Arc<Origin> {
@@ -249,8 +283,12 @@ mod tests {
     }
 
     fn body(request: &Request<'_>) -> Value {
-        let (model, origin) = (Model::new("anthropic", "m"), origin("m"));
-        serde_json::to_value(Body::new(&model, request, &origin)).unwrap()
+        let model = Model { sees: true, ..Model::new("anthropic", "m") };
+        body_of(&model, request)
+    }
+
+    fn body_of(model: &Model, request: &Request<'_>) -> Value {
+        serde_json::to_value(Body::new(model, request, &origin("m"), &Quirks::of(model, "http://h"))).unwrap()
     }
 
     /// Compares the messages, the marks of the cache left out.
@@ -307,9 +345,10 @@ mod tests {
         let redacted = r#"{"type":"redacted_thinking","data":"REDACT=="}"#;
         let blocks = |model: &str| vec![opaque(model, raw), Block::text("t"), opaque(model, redacted), call("1", "{}")];
         let (model, origin) = (Model::new("anthropic", "m"), origin("m"));
+        let quirks = Quirks::of(&model, "http://h");
         let write = |model_of: &str| {
             let messages = [Message::Assistant(blocks(model_of))];
-            serde_json::to_string(&Body::new(&model, &Request::new("", &messages, &[]), &origin)).unwrap()
+            serde_json::to_string(&Body::new(&model, &Request::new("", &messages, &[]), &origin, &quirks)).unwrap()
         };
         let own = write("m");
         let text = r#"{"type":"text","text":"t"}"#;
@@ -359,16 +398,49 @@ mod tests {
             model.max_output = max_output;
             let mut request = Request::new("", &[], &[]);
             request.max_tokens = wanted;
-            let body = serde_json::to_value(Body::new(&model, &request, &origin("m"))).unwrap();
+            let body = body_of(&model, &request);
             assert_eq!(body["max_tokens"], expect);
             assert_eq!((body.get("thinking"), body.get("system"), body.get("tools")), (None, None, None));
         }
-        let mut request = Request::new("", &[], &[]);
-        request.effort = Some(Effort::High);
-        let body = body(&request);
-        assert_eq!(
-            (&body["thinking"], &body["output_config"]),
-            (&json!({"type": "adaptive"}), &json!({"effort": "high"}))
-        );
+    }
+
+    #[test]
+    fn effort_is_written_as_each_model_takes_it() {
+        let adaptive = |level: &str| (json!({"type": "adaptive"}), json!({"effort": level}));
+        let budget = |tokens: u64| (json!({"type": "enabled", "budget_tokens": tokens}), json!(null));
+        let nothing = || (json!(null), json!(null));
+        for (name, effort, max_tokens, expect) in [
+            ("claude-sonnet-5-5", Effort::High, None, adaptive("high")),
+            ("claude-opus-4-8", Effort::Xhigh, None, adaptive("xhigh")),
+            ("claude-opus-4-6", Effort::Xhigh, None, adaptive("high")),
+            ("claude-opus-4-6", Effort::Max, None, adaptive("max")),
+            ("claude-haiku-4-5", Effort::High, None, budget(16_384)),
+            ("claude-sonnet-4-20250514", Effort::Low, None, budget(2048)),
+            ("claude-3-7-sonnet-latest", Effort::Max, Some(4096), budget(3072)),
+            ("claude-3-7-sonnet-latest", Effort::Max, Some(2000), nothing()),
+            ("claude-3-haiku", Effort::High, None, nothing()),
+            ("deepseek-v4-pro", Effort::Medium, None, (json!({"type": "enabled"}), json!({"effort": "high"}))),
+            ("strange", Effort::High, None, nothing()),
+        ] {
+            let mut model = Model::new("anthropic", name);
+            model.max_output = Some(64_000);
+            let mut request = Request::new("", &[], &[]);
+            (request.effort, request.max_tokens) = (Some(effort), max_tokens);
+            let body = body_of(&model, &request);
+            assert_eq!((body["thinking"].clone(), body["output_config"].clone()), expect, "{name} {effort:?}");
+        }
+    }
+
+    #[test]
+    fn who_does_not_see_is_told_of_pictures() {
+        let picture = Part::Image { media_type: "image/png".into(), data: "AA".into() };
+        let note = json!({"type": "text", "text": "[picture image/png, not shown: this model does not see pictures]"});
+        let messages = [Message::User(vec![picture.clone()]), Message::Assistant(vec![call("1", "{}")])];
+        let seen = Message::Results(vec![CallResult { parts: vec![picture], ..result("1", false, "") }]);
+        let messages = [&messages[..], &[seen]].concat();
+        let sent = body_of(&Model::new("anthropic", "m"), &Request::new("", &messages, &[]));
+        let mut said = sent["messages"][0]["content"][0].clone();
+        said.as_object_mut().unwrap().remove("cache_control");
+        assert_eq!((said, &sent["messages"][2]["content"][0]["content"][0]), (note.clone(), &note));
     }
 }

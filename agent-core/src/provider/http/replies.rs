@@ -232,3 +232,32 @@ impl<D: Decode> Answer<D> {
         let _ = timeout(LINGER, async { while let Ok(Some(_)) = self.response.chunk().await {} }).await;
     }
 }
+
+/// What a decoder makes of the data of events, in short form: for tests. `|` ends the stream.
+#[cfg(test)]
+pub(in super::super) fn played(mut decoder: impl Decode, events: &[&str]) -> String {
+    let mut out = Outbox::default();
+    for event in events {
+        let result = match *event {
+            "|" => decoder.end(&mut out),
+            data => decoder.event(Event { name: "", data }, &mut out),
+        };
+        if let Err(e) = result {
+            return format!("{:?}: {}", e.kind, e.message.rsplit("failed: ").next().unwrap_or_default());
+        }
+    }
+    out.drain().map(|delta| shown(&delta)).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+fn shown(delta: &Delta) -> String {
+    match delta {
+        Delta::Text(t) => format!("t:{t}"),
+        Delta::Thinking(t) => format!("r:{t}"),
+        Delta::Block(Block::Text { text }) => format!("[{text}]"),
+        Delta::Block(Block::Call { call }) => format!("{}={}({})", call.id, call.name, call.arguments),
+        Delta::Block(Block::Opaque { raw, .. }) => raw.get().to_owned(),
+        Delta::Usage(u) => format!("{}+{}/{}", u.input_tokens, u.cache_read_input_tokens, u.output_tokens),
+        Delta::Stop(stop) => format!("{stop:?}"),
+    }
+}

@@ -4,12 +4,13 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fmt;
 
+use agent_tools::Part;
 use serde::de::{DeserializeOwned, IgnoredAny, MapAccess, SeqAccess, Visitor};
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
-use super::super::Request;
-use crate::message::Message;
+use super::super::{Model, Request, Usage};
+use crate::message::{Block, CallResult, Message};
 
 /// A name or id with the letters that servers allow; a model may have made up others, another server may have.
 pub(in super::super) fn plain(name: &str) -> Cow<'_, str> {
@@ -67,11 +68,129 @@ fn without_half_pairs(data: &str) -> Option<String> {
     (kept > 0).then(|| mended + &data[kept..])
 }
 
+/// Whether a field for an error has one in it.
+pub(in super::super) fn is_something(error: &Value) -> bool {
+    !matches!(error, Value::Null | Value::Bool(false)) && error.as_str() != Some("")
+}
+
 /// A number of tokens; nothing where it is missing or no number.
 pub(in super::super) fn tokens(usage: &Value, name: &str) -> Option<u64> {
     let value = usage.get(name)?;
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count, written as a float")]
     value.as_u64().or_else(|| value.as_f64().filter(|n| *n >= 0.0).map(|n| n as u64))
+}
+
+/// The usage of the OpenAI forms: what was sent counts what came from or went to the cache.
+pub(in super::super) fn counted(usage: &Value, sent: &str, received: &str) -> Option<Usage> {
+    let all = tokens(usage, sent)?;
+    let detail = |name: &str| usage.get(format!("{sent}_details")).and_then(|details| tokens(details, name));
+    let cached = detail("cached_tokens")
+        .or_else(|| tokens(usage, "prompt_cache_hit_tokens"))
+        .or_else(|| tokens(usage, "cached_tokens"))
+        .unwrap_or(0);
+    let written = detail("cache_write_tokens").unwrap_or(0);
+    Some(Usage {
+        input_tokens: all.saturating_sub(cached).saturating_sub(written),
+        output_tokens: tokens(usage, received).unwrap_or(0),
+        cache_read_input_tokens: cached,
+        cache_creation_input_tokens: written,
+    })
+}
+
+/// How many tokens the answer may have: as many as are wanted, if the model can.
+pub(in super::super) fn limit(model: &Model, request: &Request<'_>) -> Option<u64> {
+    match (request.max_tokens, model.max_output) {
+        (Some(wanted), Some(most)) => Some(wanted.min(most)),
+        (wanted, most) => wanted.or(most),
+    }
+}
+
+/// A part of a message as a model takes it.
+pub(in super::super) enum Shown<'a> {
+    /// Words.
+    Text(Cow<'a, str>),
+    /// A picture.
+    Picture(Picture<'a>),
+}
+
+impl<'a> Shown<'a> {
+    /// A model that does not see is told in words that there was a picture: its server would refuse the whole request.
+    pub(in super::super) fn of(part: &'a Part, sees: bool) -> Option<Self> {
+        match part {
+            Part::Text { text } => Some(Self::Text(text.into())),
+            Part::Image { media_type, data } if sees => Some(Self::Picture(Picture { media_type, data })),
+            Part::Image { media_type, .. } => {
+                Some(Self::Text(format!("[picture {media_type}, not shown: this model does not see pictures]").into()))
+            }
+            // A kind of part that no form has words for.
+            _ => None,
+        }
+    }
+}
+
+/// A picture; written as a data URL.
+#[derive(Clone, Copy)]
+pub(in super::super) struct Picture<'a> {
+    /// What kind of file it is.
+    pub(in super::super) media_type: &'a str,
+    /// Its bytes in base64.
+    pub(in super::super) data: &'a str,
+}
+
+impl fmt::Display for Picture<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "data:{};base64,{}", self.media_type, self.data)
+    }
+}
+
+impl Serialize for Picture<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// The pictures of results, where they cannot stand in those.
+pub(in super::super) fn pictures(results: &[CallResult], sees: bool) -> impl Iterator<Item = Picture<'_>> {
+    let shown = results.iter().flat_map(|result| &result.parts).filter_map(move |part| Shown::of(part, sees));
+    shown.filter_map(|shown| match shown {
+        Shown::Picture(picture) => Some(picture),
+        Shown::Text(_) => None,
+    })
+}
+
+/// What stands before pictures that follow their results.
+pub(in super::super) const PICTURES: &str = "The pictures of the results above:";
+
+/// The words of parts, without a copy where there is only one.
+pub(in super::super) fn texts<'a>(parts: &'a [Part], sees: bool, between: &str) -> Cow<'a, str> {
+    let texts = parts.iter().filter_map(|part| match (part, Shown::of(part, sees)?) {
+        (_, Shown::Picture(_)) => None,
+        (Part::Text { .. }, Shown::Text(text)) => Some((text, Some(between))),
+        // What stands for a picture has a line of its own.
+        (_, Shown::Text(text)) => Some((text, None)),
+    });
+    joined(texts).unwrap_or_default()
+}
+
+/// The words of an answer.
+pub(in super::super) fn words(blocks: &[Block]) -> Option<Cow<'_, str>> {
+    let texts = blocks.iter().filter_map(|block| match block {
+        Block::Text { text } => Some((Cow::Borrowed(text.as_str()), Some("\n"))),
+        Block::Call { .. } | Block::Opaque { .. } => None,
+    });
+    joined(texts)
+}
+
+/// Texts joined, each with what stands before it, or else on a line of its own; empty ones are left out.
+fn joined<'a, 'b>(texts: impl Iterator<Item = (Cow<'a, str>, Option<&'b str>)>) -> Option<Cow<'a, str>> {
+    let mut texts = texts.filter(|(text, _)| !text.is_empty());
+    let (mut all, _) = texts.next()?;
+    for (text, between) in texts {
+        let all = all.to_mut();
+        all.push_str(between.unwrap_or(if all.ends_with('\n') { "" } else { "\n" }));
+        all.push_str(&text);
+    }
+    Some(all)
 }
 
 /// Gives calls ids that the conversation does not have yet.
@@ -168,6 +287,8 @@ impl<'de> Visitor<'de> for TextVisitor {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -226,6 +347,41 @@ mod tests {
             [(r#" {"a": 1}"#, r#" {"a": 1}"#), ("", "{}"), ("{\"a\"", "{}"), ("[1]", "{}"), ("null", "{}")]
         {
             assert_eq!(object(given), expect);
+        }
+    }
+
+    #[test]
+    fn pictures_are_told_in_words_to_who_does_not_see() {
+        let picture = || Part::Image { media_type: "image/png".into(), data: "AA".into() };
+        const NOTE: &str = "[picture image/png, not shown: this model does not see pictures]";
+        for (parts, sees, expect) in [
+            (vec![Part::text("a"), Part::text("b"), picture()], true, "ab".to_owned()),
+            (vec![Part::text("a"), Part::text("b"), picture()], false, format!("ab\n{NOTE}")),
+            (vec![Part::text("a\n"), picture(), picture()], false, format!("a\n{NOTE}\n{NOTE}")),
+            (vec![picture()], false, NOTE.to_owned()),
+            (vec![], false, String::new()),
+        ] {
+            assert_eq!(texts(&parts, sees, ""), expect);
+        }
+    }
+
+    #[test]
+    fn usage_is_counted_once() {
+        for (usage, expect) in [
+            (json!({"input_tokens": 9}), Some((9, 0, 0, 0))),
+            (json!({"input_tokens": 9, "output_tokens": 2, "cached_tokens": 4}), Some((5, 2, 4, 0))),
+            (
+                json!({"input_tokens": 9, "input_tokens_details": {"cached_tokens": 4, "cache_write_tokens": 3}}),
+                Some((2, 0, 4, 3)),
+            ),
+            (json!({"input_tokens": 1, "input_tokens_details": {"cached_tokens": 4}}), Some((0, 0, 4, 0))),
+            (json!({"prompt_tokens": 9}), None),
+            (json!(null), None),
+        ] {
+            let usage = counted(&usage, "input_tokens", "output_tokens");
+            let numbers = usage
+                .map(|u| (u.input_tokens, u.output_tokens, u.cache_read_input_tokens, u.cache_creation_input_tokens));
+            assert_eq!(numbers, expect);
         }
     }
 

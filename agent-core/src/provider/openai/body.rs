@@ -2,15 +2,15 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::fmt;
 
 use agent_tools::{Call, Declaration, Part};
 use serde::ser::{SerializeMap, SerializeSeq};
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use super::super::http::wire::{object, plain};
-use super::super::{Effort, Model, Request};
+use super::super::http::wire::{PICTURES, Picture, Shown, limit, object, pictures, plain, texts, words};
+use super::super::quirks::{Back, Level, Quirks, Way};
+use super::super::{Model, Request};
 use crate::message::{Block, CallResult, Message, Origin};
 
 /// The body of a request.
@@ -21,13 +21,28 @@ pub(super) struct Body<'a> {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<Tool<'a>>,
     stream: bool,
-    stream_options: StreamOptions,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stream_options: Option<StreamOptions>,
     #[serde(skip_serializing_if = "Option::is_none")]
     max_tokens: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     max_completion_tokens: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    reasoning_effort: Option<Effort>,
+    reasoning_effort: Option<Level>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning: Option<Reasoning>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thinking: Option<Thinking>,
+}
+
+#[derive(Serialize)]
+struct Reasoning {
+    effort: Level,
+}
+
+#[derive(Serialize)]
+struct Thinking {
+    r#type: &'static str,
 }
 
 #[derive(Serialize)]
@@ -36,21 +51,22 @@ struct StreamOptions {
 }
 
 impl<'a> Body<'a> {
-    pub(super) fn new(model: &'a Model, request: &Request<'a>, origin: &'a Origin, new_limit: bool) -> Self {
-        let limit = match (request.max_tokens, model.max_output) {
-            (Some(wanted), Some(most)) => Some(wanted.min(most)),
-            (wanted, most) => wanted.or(most),
-        };
-        let (max_tokens, max_completion_tokens) = if new_limit { (None, limit) } else { (limit, None) };
+    pub(super) fn new(model: &'a Model, request: &Request<'a>, origin: &'a Origin, quirks: &'a Quirks) -> Self {
+        let limit = limit(model, request);
+        let (max_tokens, max_completion_tokens) = if quirks.new_limit { (None, limit) } else { (limit, None) };
+        let level = quirks.level(request.effort);
+        let plainly = matches!(quirks.effort, Way::ReasoningEffort | Way::Deepseek);
         Self {
             model: &model.name,
-            messages: Messages { system: request.system, messages: request.messages, origin },
+            messages: Messages { system: request.system, messages: request.messages, origin, sees: model.sees, quirks },
             tools: request.tools.iter().map(|t| Tool { r#type: "function", function: Function(t) }).collect(),
             stream: true,
-            stream_options: StreamOptions { include_usage: true },
+            stream_options: quirks.stream_options.then_some(StreamOptions { include_usage: true }),
             max_tokens,
             max_completion_tokens,
-            reasoning_effort: request.effort,
+            reasoning_effort: level.filter(|_| plainly),
+            reasoning: level.filter(|_| quirks.effort == Way::Reasoning).map(|effort| Reasoning { effort }),
+            thinking: level.filter(|_| quirks.effort == Way::Deepseek).map(|_| Thinking { r#type: "enabled" }),
         }
     }
 }
@@ -77,49 +93,76 @@ struct Messages<'a> {
     system: &'a str,
     messages: &'a [Message],
     origin: &'a Origin,
+    sees: bool,
+    quirks: &'a Quirks,
 }
 
 impl Serialize for Messages<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut list = serializer.serialize_seq(None)?;
+        let mut list = List { inner: serializer.serialize_seq(None)?, all: self, answered: true };
         if !self.system.is_empty() {
-            list.serialize_element(&Said { role: "system", content: Content::Text(self.system.into()) })?;
+            let content = Content::Text(self.system.into());
+            list.inner.serialize_element(&Said { role: self.quirks.system, content })?;
         }
-        // Reasoning is wanted back while its answer is under way, and ignored or refused afterwards.
         let last_user = self.messages.iter().rposition(|m| matches!(m, Message::User(_)));
         for (at, message) in self.messages.iter().enumerate() {
             match message {
                 Message::User(parts) if parts.is_empty() => {}
-                Message::User(parts) => {
-                    list.serialize_element(&Said { role: "user", content: Content::of(parts) })?;
-                }
+                Message::User(parts) => list.user(Content::of(parts, self.sees))?,
                 Message::Assistant(blocks) => {
-                    let under_way = last_user.is_none_or(|user| at > user);
-                    if let Some(answer) = Answer::of(blocks, self.origin, under_way) {
-                        list.serialize_element(&answer)?;
-                    }
+                    let reasoning = match self.quirks.reasoning_back {
+                        Back::UnderWay => last_user.is_none_or(|user| at > user),
+                        Back::Always => true,
+                        Back::Never => false,
+                    };
+                    list.answer(blocks, reasoning)?;
                 }
-                Message::Results(results) => write_results(&mut list, results)?,
+                Message::Results(results) => list.results(results)?,
             }
         }
-        list.end()
+        list.inner.end()
     }
 }
 
-/// One message a result; pictures follow in a message of the user, since only those may have them.
-fn write_results<L: SerializeSeq>(list: &mut L, results: &[CallResult]) -> Result<(), L::Error> {
-    for result in results {
-        let content = texts(&result.parts, "");
-        list.serialize_element(&ToolMessage { role: "tool", tool_call_id: &result.id, content })?;
+/// The messages as they are written.
+struct List<'a, L> {
+    inner: L,
+    all: &'a Messages<'a>,
+    /// The last message was an answer, or none was written yet.
+    answered: bool,
+}
+
+impl<L: SerializeSeq> List<'_, L> {
+    /// Where the server wants an answer before each message of the user, it gets one.
+    fn user(&mut self, content: Content<'_>) -> Result<(), L::Error> {
+        if self.all.quirks.alternate && !self.answered {
+            self.inner.serialize_element(&Said { role: "assistant", content: Content::Text("OK.".into()) })?;
+        }
+        self.answered = false;
+        self.inner.serialize_element(&Said { role: "user", content })
     }
-    let pictures = results.iter().flat_map(|r| &r.parts).filter(|p| !matches!(p, Part::Text { .. }));
-    let pictures: Vec<_> = pictures.filter_map(Piece::of).collect();
-    if pictures.is_empty() {
-        return Ok(());
+
+    fn answer(&mut self, blocks: &[Block], reasoning: bool) -> Result<(), L::Error> {
+        let Some(answer) = Answer::of(blocks, self.all.origin, reasoning) else { return Ok(()) };
+        self.answered = true;
+        self.inner.serialize_element(&answer)
     }
-    let note = Piece::Text { text: "The pictures of the results above:" };
-    let content = Content::Pieces([note].into_iter().chain(pictures).collect());
-    list.serialize_element(&Said { role: "user", content })
+
+    /// One message a result; pictures follow in a message of the user, since only those may have them.
+    fn results(&mut self, results: &[CallResult]) -> Result<(), L::Error> {
+        let sees = self.all.sees;
+        for result in results {
+            let content = texts(&result.parts, sees, "");
+            self.inner.serialize_element(&ToolMessage { role: "tool", tool_call_id: &result.id, content })?;
+        }
+        self.answered = false;
+        let pictures: Vec<_> = pictures(results, sees).map(Piece::from).collect();
+        if pictures.is_empty() {
+            return Ok(());
+        }
+        let note = Piece::Text { text: PICTURES.into() };
+        self.user(Content::Pieces([note].into_iter().chain(pictures).collect()))
+    }
 }
 
 #[derive(Serialize)]
@@ -143,54 +186,40 @@ enum Content<'a> {
 }
 
 impl<'a> Content<'a> {
-    fn of(parts: &'a [Part]) -> Self {
-        if parts.iter().all(|p| matches!(p, Part::Text { .. })) {
-            return Self::Text(texts(parts, "\n"));
+    fn of(parts: &'a [Part], sees: bool) -> Self {
+        let pieces = || parts.iter().filter_map(|part| Shown::of(part, sees));
+        if pieces().all(|shown| matches!(shown, Shown::Text(_))) {
+            return Self::Text(texts(parts, sees, "\n"));
         }
-        Self::Pieces(parts.iter().filter_map(Piece::of).collect())
+        Self::Pieces(pieces().map(Piece::from).collect())
     }
 }
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum Piece<'a> {
-    Text { text: &'a str },
+    Text { text: Cow<'a, str> },
     ImageUrl { image_url: ImageUrl<'a> },
 }
 
-impl<'a> Piece<'a> {
-    fn of(part: &'a Part) -> Option<Self> {
-        match part {
-            Part::Text { text } => Some(Self::Text { text }),
-            Part::Image { media_type, data } => {
-                Some(Self::ImageUrl { image_url: ImageUrl { url: DataUrl { media_type, data } } })
-            }
-            // A kind of part that this form has no words for.
-            _ => None,
+impl<'a> From<Shown<'a>> for Piece<'a> {
+    fn from(shown: Shown<'a>) -> Self {
+        match shown {
+            Shown::Text(text) => Self::Text { text },
+            Shown::Picture(picture) => picture.into(),
         }
+    }
+}
+
+impl<'a> From<Picture<'a>> for Piece<'a> {
+    fn from(url: Picture<'a>) -> Self {
+        Self::ImageUrl { image_url: ImageUrl { url } }
     }
 }
 
 #[derive(Serialize)]
 struct ImageUrl<'a> {
-    url: DataUrl<'a>,
-}
-
-struct DataUrl<'a> {
-    media_type: &'a str,
-    data: &'a str,
-}
-
-impl fmt::Display for DataUrl<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "data:{};base64,{}", self.media_type, self.data)
-    }
-}
-
-impl Serialize for DataUrl<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
+    url: Picture<'a>,
 }
 
 /// What the model said. `content` is null beside calls, as the servers themselves write it.
@@ -208,7 +237,7 @@ struct Answer<'a> {
 
 impl<'a> Answer<'a> {
     /// Nothing for an answer without words and calls: servers refuse those.
-    fn of(blocks: &'a [Block], origin: &Origin, under_way: bool) -> Option<Self> {
+    fn of(blocks: &'a [Block], origin: &Origin, reasoning: bool) -> Option<Self> {
         let mut kept = blocks.iter().find_map(|b| Kept::of(b, origin)).unwrap_or_default();
         let calls = blocks.iter().filter_map(Block::as_call);
         let tool_calls: Vec<_> = calls.map(|c| Called::of(c, kept.extra_content.remove(c.id.as_str()))).collect();
@@ -216,7 +245,7 @@ impl<'a> Answer<'a> {
         if content.is_none() && tool_calls.is_empty() {
             return None;
         }
-        let wanted = under_way && !tool_calls.is_empty();
+        let wanted = reasoning && !tool_calls.is_empty();
         let kept = if wanted { kept } else { Kept::default() };
         let Kept { reasoning_content, reasoning, .. } = kept;
         Some(Self { role: "assistant", content, reasoning_content, reasoning, tool_calls })
@@ -267,29 +296,6 @@ impl<'a> Kept<'a> {
     }
 }
 
-fn words(blocks: &[Block]) -> Option<Cow<'_, str>> {
-    let texts = blocks.iter().filter_map(|b| match b {
-        Block::Text { text } if !text.is_empty() => Some(text.as_str()),
-        Block::Text { .. } | Block::Call { .. } | Block::Opaque { .. } => None,
-    });
-    joined(texts, "\n")
-}
-
-fn texts<'a>(parts: &'a [Part], between: &str) -> Cow<'a, str> {
-    joined(parts.iter().map(Part::as_text).filter(|t| !t.is_empty()), between).unwrap_or_default()
-}
-
-/// Texts joined, without a copy where there is only one.
-fn joined<'a>(mut texts: impl Iterator<Item = &'a str>, between: &str) -> Option<Cow<'a, str>> {
-    let mut all = Cow::Borrowed(texts.next()?);
-    for text in texts {
-        let all = all.to_mut();
-        all.push_str(between);
-        all.push_str(text);
-    }
-    Some(all)
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
@@ -297,6 +303,7 @@ mod tests {
 
     use serde_json::{Value, json};
 
+    use super::super::super::Effort;
     use super::*;
 
     fn origin(model: &str) -> Arc<Origin> {
@@ -319,9 +326,21 @@ mod tests {
         Part::Image { media_type: "image/png".into(), data: "AAAA".into() }
     }
 
+    fn seeing() -> Model {
+        Model { sees: true, ..Model::new("openai", "m") }
+    }
+
+    fn at(model: &Model, url: &str) -> Quirks {
+        Quirks::of(model, url)
+    }
+
     fn body(messages: &[Message]) -> Value {
-        let (model, origin) = (Model::new("openai", "m"), origin("m"));
-        serde_json::to_value(Body::new(&model, &Request::new("sys", messages, &[]), &origin, false)).unwrap()
+        body_at("http://h", &seeing(), messages)
+    }
+
+    fn body_at(url: &str, model: &Model, messages: &[Message]) -> Value {
+        let request = Request::new("sys", messages, &[]);
+        serde_json::to_value(Body::new(model, &request, &origin("m"), &at(model, url))).unwrap()
     }
 
     fn check(messages: &[Message], expect: &Value) {
@@ -402,10 +421,10 @@ mod tests {
             Declaration { name: "bash".into(), description: "d".into(), schema: json!({"type": "object"}) };
         let tools = [&declaration];
         let mut request = Request::new("", &[], &tools);
-        let write = |model: &Model, request: &Request<'_>, new| {
-            serde_json::to_value(Body::new(model, request, &origin, new)).unwrap()
+        let write = |model: &Model, request: &Request<'_>, url: &str| {
+            serde_json::to_value(Body::new(model, request, &origin, &at(model, url))).unwrap()
         };
-        let bare = write(&model, &request, false);
+        let bare = write(&model, &request, "http://h");
         assert_eq!((&bare["max_tokens"], &bare["reasoning_effort"]), (&Value::Null, &Value::Null));
         assert_eq!(
             bare["tools"],
@@ -415,11 +434,78 @@ mod tests {
         assert_eq!((&bare["stream"], &bare["stream_options"]), (&json!(true), &json!({"include_usage": true})));
         model.max_output = Some(100);
         request.effort = Some(Effort::Xhigh);
-        assert_eq!(write(&model, &request, false)["max_tokens"], 100);
+        assert_eq!(write(&model, &request, "http://h")["max_tokens"], 100);
         request.max_tokens = Some(50);
-        let new = write(&model, &request, true);
+        let new = write(&model, &request, "https://api.openai.com/v1");
         assert_eq!((&new["max_completion_tokens"], &new["max_tokens"]), (&json!(50), &Value::Null));
-        assert_eq!(new["reasoning_effort"], "xhigh");
+        assert_eq!(new["messages"], json!([]));
+    }
+
+    #[test]
+    fn effort_is_written_as_each_server_takes_it() {
+        for (name, url, field, expect) in [
+            ("gpt-5.5", "https://api.openai.com/v1", "reasoning_effort", json!("xhigh")),
+            ("gpt-5.1", "http://gateway", "reasoning_effort", json!("high")),
+            ("deepseek-v4-pro", "https://api.deepseek.com/v1", "reasoning_effort", json!("max")),
+            ("deepseek-v4-pro", "https://api.deepseek.com/v1", "thinking", json!({"type": "enabled"})),
+            ("openai/gpt-5.5", "https://openrouter.ai/api/v1", "reasoning", json!({"effort": "xhigh"})),
+            ("openai/gpt-5.5", "https://openrouter.ai/api/v1", "reasoning_effort", json!(null)),
+            ("devstral-latest", "https://api.mistral.ai/v1", "reasoning_effort", json!(null)),
+            ("llama", "http://127.0.0.1:8080", "reasoning_effort", json!(null)),
+            ("gpt-4.1", "https://api.openai.com/v1", "reasoning_effort", json!(null)),
+        ] {
+            let model = Model::new("p", name);
+            let mut request = Request::new("", &[], &[]);
+            request.effort = Some(Effort::Max);
+            let body = serde_json::to_value(Body::new(&model, &request, &origin("m"), &at(&model, url))).unwrap();
+            assert_eq!(body[field], expect, "{name} {url}");
+        }
+    }
+
+    #[test]
+    fn the_habits_of_servers_are_kept() {
+        let history = [
+            Message::user("go"),
+            Message::Assistant(vec![opaque("m", r#"{"reasoning_content":"hm"}"#), call("1", "")]),
+            result("1", vec![Part::text("r"), picture()]),
+            Message::user("next"),
+            Message::user("and"),
+        ];
+        let roles = |url: &str| {
+            let body = body_at(url, &seeing(), &history);
+            let roles =
+                body["messages"].as_array().unwrap().iter().map(|m| m["role"].as_str().unwrap()[..1].to_owned());
+            (
+                roles.collect::<String>(),
+                body["messages"][2]["reasoning_content"].clone(),
+                body["stream_options"].clone(),
+            )
+        };
+        let usage = json!({"include_usage": true});
+        for (url, expect) in [
+            ("http://h", ("suatuuu", json!(null), usage.clone())),
+            ("https://api.openai.com/v1", ("duatuuu", json!(null), usage.clone())),
+            ("https://api.deepseek.com", ("suatuuu", json!("hm"), usage)),
+            ("https://api.mistral.ai/v1", ("suatauauau", json!(null), json!(null))),
+        ] {
+            let (sent, reasoning, options) = roles(url);
+            assert_eq!((sent.as_str(), reasoning, options), expect, "{url}");
+        }
+    }
+
+    #[test]
+    fn who_does_not_see_is_told_of_pictures() {
+        let note = "[picture image/png, not shown: this model does not see pictures]";
+        let blind = Model::new("openai", "m");
+        let messages = [
+            Message::User(vec![Part::text("look"), picture()]),
+            Message::Assistant(vec![call("1", "")]),
+            result("1", vec![Part::text("a\n"), picture()]),
+        ];
+        let body = body_at("http://h", &blind, &messages);
+        assert_eq!(body["messages"][1]["content"], format!("look\n{note}"));
+        assert_eq!(body["messages"][3]["content"], format!("a\n{note}"));
+        assert_eq!(body["messages"].as_array().unwrap().len(), 4);
     }
 
     #[test]
@@ -433,10 +519,12 @@ mod tests {
         };
         let messages: Vec<Message> = (0..300).flat_map(turn).collect();
         let (model, origin) = (Model::new("openai", "m"), origin("m"));
+        let quirks = at(&model, "http://h");
         let best = (0..20)
             .map(|_| {
                 let begin = Instant::now();
-                let bytes = serde_json::to_vec(&Body::new(&model, &Request::new("s", &messages, &[]), &origin, false));
+                let bytes =
+                    serde_json::to_vec(&Body::new(&model, &Request::new("s", &messages, &[]), &origin, &quirks));
                 assert!(bytes.unwrap().len() > 100_000);
                 begin.elapsed()
             })

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::super::http::wire::{Ids, Text, is_damaged, object, read, tokens};
+use super::super::http::wire::{Ids, Text, counted, is_damaged, is_something, object, read};
 use super::super::http::{Asking, Decode, Outbox};
 use super::super::sse::Event;
 use super::super::{Delta, ErrorKind, ProviderError, Request, Stop, Usage};
@@ -259,18 +259,7 @@ impl Decoder {
     }
 
     fn account(&mut self, usage: &Value) {
-        let Some(input) = tokens(usage, "prompt_tokens") else { return };
-        let details = usage.get("prompt_tokens_details").and_then(|d| tokens(d, "cached_tokens"));
-        let cached = details
-            .or_else(|| tokens(usage, "prompt_cache_hit_tokens"))
-            .or_else(|| tokens(usage, "cached_tokens"))
-            .unwrap_or(0);
-        self.usage = Some(Usage {
-            input_tokens: input.saturating_sub(cached),
-            output_tokens: tokens(usage, "completion_tokens").unwrap_or(0),
-            cache_read_input_tokens: cached,
-            cache_creation_input_tokens: 0,
-        });
+        self.usage = counted(usage, "prompt_tokens", "completion_tokens").or(self.usage);
     }
 
     fn done(&mut self, out: &mut Outbox) -> Result<(), ProviderError> {
@@ -329,10 +318,6 @@ impl Decoder {
     }
 }
 
-fn is_something(error: &Value) -> bool {
-    !matches!(error, Value::Null | Value::Bool(false)) && error.as_str() != Some("")
-}
-
 /// Whether an event without choices is an error in its own right.
 fn is_error(data: &str) -> bool {
     let Ok(value) = serde_json::from_str::<Value>(data) else { return false };
@@ -354,7 +339,7 @@ fn finish(reason: &str) -> Option<Finish> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::http::Endpoint;
+    use super::super::super::http::{Endpoint, played};
     use super::*;
     use crate::message::Message;
 
@@ -364,30 +349,8 @@ mod tests {
         let asking = Arc::new(Asking::new(&endpoint, "http://h", "m"));
         let origin = Arc::new(Origin { provider: "openai".into(), model: "m".into(), endpoint: "e".into() });
         let history = [Message::Assistant(vec![Block::call(Call::new("old", "bash", "{}"))])];
-        let mut decoder = Decoder::new(asking, origin, &Request::new("", &history, &[]));
-        let mut out = Outbox::default();
-        for event in events {
-            let result = match *event {
-                "|" => decoder.end(&mut out),
-                data => decoder.event(Event { name: "", data }, &mut out),
-            };
-            if let Err(e) = result {
-                return format!("{:?}: {}", e.kind, e.message.rsplit("failed: ").next().unwrap());
-            }
-        }
-        out.drain().map(|d| shown(&d)).collect::<Vec<_>>().join(" ")
-    }
-
-    fn shown(delta: &Delta) -> String {
-        match delta {
-            Delta::Text(t) => format!("t:{t}"),
-            Delta::Thinking(t) => format!("r:{t}"),
-            Delta::Block(Block::Text { text }) => format!("[{text}]"),
-            Delta::Block(Block::Call { call }) => format!("{}={}({})", call.id, call.name, call.arguments),
-            Delta::Block(Block::Opaque { raw, .. }) => raw.get().to_owned(),
-            Delta::Usage(u) => format!("{}+{}/{}", u.input_tokens, u.cache_read_input_tokens, u.output_tokens),
-            Delta::Stop(stop) => format!("{stop:?}"),
-        }
+        let decoder = Decoder::new(asking, origin, &Request::new("", &history, &[]));
+        played(decoder, events)
     }
 
     fn content(text: &str) -> String {
