@@ -5,6 +5,7 @@
 
 mod approvals;
 mod commands;
+mod crash;
 mod full;
 mod headless;
 mod inputs;
@@ -14,4 +15,5 @@ mod run;
 mod sessions;
 mod signals;
 mod slash;
+mod strict;
 mod terminal;

@@ -1,4 +1,4 @@
-//! A model server that says what a test wants, in the chat form of OpenAI.
+//! A model server that says what a test wants, in the chat form of OpenAI or as Anthropic's messages.
 
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -7,6 +7,8 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 
 use serde_json::{Value, json};
+
+use crate::strict;
 
 /// What the model answers to one request.
 #[derive(Clone)]
@@ -43,19 +45,34 @@ pub fn all(calls: &[(&str, Value)]) -> Answer {
     Answer::Calls(calls.iter().map(|(name, arguments)| ((*name).to_owned(), arguments.to_string())).collect())
 }
 
+/// What a model answers to a request, whatever came before.
+type Mind = Arc<dyn Fn(&Value) -> Answer + Send + Sync>;
+
 /// The server. It lives as long as the test's process; its thread waits for connections that no longer come.
 #[derive(Clone)]
 pub struct Model {
     pub url: String,
     answers: Arc<Mutex<VecDeque<Answer>>>,
     asked: Arc<Mutex<Vec<Value>>>,
+    mind: Option<Mind>,
+    faults: Arc<Mutex<Vec<String>>>,
 }
 
 impl Model {
     pub fn start(answers: impl IntoIterator<Item = Answer>) -> Self {
+        Self::with(answers.into_iter().collect(), None)
+    }
+
+    /// A model that answers each request by itself, and refuses one that a strict server would refuse.
+    pub fn minded(mind: impl Fn(&Value) -> Answer + Send + Sync + 'static) -> Self {
+        Self::with(VecDeque::new(), Some(Arc::new(mind)))
+    }
+
+    fn with(answers: VecDeque<Answer>, mind: Option<Mind>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}/v1", listener.local_addr().unwrap());
-        let model = Self { url, answers: Arc::new(Mutex::new(answers.into_iter().collect())), asked: Arc::default() };
+        let answers = Arc::new(Mutex::new(answers));
+        let model = Self { url, answers, asked: Arc::default(), mind, faults: Arc::default() };
         let server = model.clone();
         thread::spawn(move || {
             for socket in listener.incoming().flatten() {
@@ -67,46 +84,76 @@ impl Model {
         model
     }
 
-    /// The bodies of the requests so far.
+    /// What was wrong with requests.
+    pub fn faults(&self) -> Vec<String> {
+        self.faults.lock().unwrap().clone()
+    }
+
     /// More answers.
     pub fn add(&self, answers: impl IntoIterator<Item = Answer>) {
         self.answers.lock().unwrap().extend(answers);
     }
 
+    /// The bodies of the requests so far.
     pub fn asked(&self) -> Vec<Value> {
         self.asked.lock().unwrap().clone()
     }
 
     fn serve(&self, mut socket: TcpStream) -> Option<()> {
-        let body = request(&mut socket)?;
-        self.asked.lock().unwrap().push(body);
-        let next = self.answers.lock().unwrap().pop_front();
+        let (path, body) = request(&mut socket)?;
+        let form = if path.ends_with("/messages") { Form::Messages } else { Form::Chat };
+        self.asked.lock().unwrap().push(body.clone());
+        let next = match &self.mind {
+            Some(mind) => Some(self.refusal(form, &body).unwrap_or_else(|| mind(&body))),
+            None => self.answers.lock().unwrap().pop_front(),
+        };
         let next = next.unwrap_or_else(|| Answer::Http("400 Bad Request", "text/plain", "no answer left".into()));
-        self.answer(&mut socket, next)
+        answer(&mut socket, next, form)
     }
 
-    fn answer(&self, socket: &mut TcpStream, answer: Answer) -> Option<()> {
-        match answer {
-            Answer::Http(status, kind, body) => {
-                let length = body.len();
-                let head = format!(
-                    "HTTP/1.1 {status}\r\ncontent-type: {kind}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n"
-                );
-                socket.write_all((head + &body).as_bytes()).ok()
-            }
-            Answer::Says(words) => stream(socket, &words, &[], true),
-            Answer::Calls(calls) => stream(socket, &[], &calls, true),
-            Answer::SaysAndCalls(words, calls) => stream(socket, &[words], &calls, true),
-            Answer::Stalls(words) => {
-                stream(socket, &[words], &[], false)?;
-                socket.read(&mut [0]).ok().map(|_| ())
-            }
-        }
+    /// What a strict server says of a request that it does not take.
+    fn refusal(&self, form: Form, body: &Value) -> Option<Answer> {
+        let checked = match form {
+            Form::Chat => strict::chat(body),
+            Form::Messages => strict::messages(body),
+        };
+        let fault = checked.err()?;
+        self.faults.lock().unwrap().push(fault.clone());
+        Some(Answer::Http("400 Bad Request", "text/plain", fault))
     }
 }
 
-fn request(socket: &mut TcpStream) -> Option<Value> {
+/// The form of a request and its answer.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Chat,
+    Messages,
+}
+
+fn answer(socket: &mut TcpStream, answer: Answer, form: Form) -> Option<()> {
+    match answer {
+        Answer::Http(status, kind, body) => {
+            let length = body.len();
+            let head = format!(
+                "HTTP/1.1 {status}\r\ncontent-type: {kind}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n"
+            );
+            socket.write_all((head + &body).as_bytes()).ok()
+        }
+        Answer::Says(words) => stream(socket, form, &words, &[], true),
+        Answer::Calls(calls) => stream(socket, form, &[], &calls, true),
+        Answer::SaysAndCalls(words, calls) => stream(socket, form, &[words], &calls, true),
+        Answer::Stalls(words) => {
+            stream(socket, form, &[words], &[], false)?;
+            socket.read(&mut [0]).ok().map(|_| ())
+        }
+    }
+}
+/// The path and the body of a request.
+fn request(socket: &mut TcpStream) -> Option<(String, Value)> {
     let mut reader = BufReader::new(socket);
+    let mut first = String::new();
+    reader.read_line(&mut first).ok()?;
+    let path = first.split(' ').nth(1)?.to_owned();
     let mut length = 0;
     loop {
         let mut line = String::new();
@@ -121,12 +168,44 @@ fn request(socket: &mut TcpStream) -> Option<Value> {
     }
     let mut body = vec![0; length];
     reader.read_exact(&mut body).ok()?;
-    serde_json::from_slice(&body).ok()
+    serde_json::from_slice(&body).ok().map(|body| (path, body))
 }
 
-fn stream(socket: &mut TcpStream, words: &[String], calls: &[(String, String)], ends: bool) -> Option<()> {
+fn stream(socket: &mut TcpStream, form: Form, words: &[String], calls: &[(String, String)], ends: bool) -> Option<()> {
     let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
     socket.write_all(head.as_bytes()).ok()?;
+    match form {
+        Form::Chat => chat(socket, words, calls, ends),
+        Form::Messages => messages(socket, words, calls),
+    }?;
+    socket.flush().ok()
+}
+
+fn messages(socket: &mut TcpStream, words: &[String], calls: &[(String, String)]) -> Option<()> {
+    let mut tell = |data: Value| {
+        let name = data["type"].as_str().unwrap_or_default();
+        socket.write_all(format!("event: {name}\ndata: {data}\n\n").as_bytes()).ok()
+    };
+    tell(json!({"type": "message_start", "message": {"usage": {"input_tokens": 11, "output_tokens": 1}}}))?;
+    let delta = |word: &String| json!({"type": "text_delta", "text": word});
+    let text = (!words.is_empty()).then(|| (json!({"type": "text", "text": ""}), words.iter().map(delta).collect()));
+    let uses = calls.iter().enumerate().map(|(at, (name, arguments))| {
+        let start = json!({"type": "tool_use", "id": format!("call_{at}"), "name": name, "input": {}});
+        (start, vec![json!({"type": "input_json_delta", "partial_json": arguments})])
+    });
+    for (index, (start, deltas)) in text.into_iter().chain(uses).enumerate() {
+        tell(json!({"type": "content_block_start", "index": index, "content_block": start}))?;
+        for delta in deltas {
+            tell(json!({"type": "content_block_delta", "index": index, "delta": delta}))?;
+        }
+        tell(json!({"type": "content_block_stop", "index": index}))?;
+    }
+    let reason = if calls.is_empty() { "end_turn" } else { "tool_use" };
+    tell(json!({"type": "message_delta", "delta": {"stop_reason": reason}, "usage": {"output_tokens": 7}}))?;
+    tell(json!({"type": "message_stop"}))
+}
+
+fn chat(socket: &mut TcpStream, words: &[String], calls: &[(String, String)], ends: bool) -> Option<()> {
     for word in words {
         event(socket, &json!({"choices": [{"index": 0, "delta": {"content": word}}]}))?;
     }
@@ -141,7 +220,7 @@ fn stream(socket: &mut TcpStream, words: &[String], calls: &[(String, String)], 
         event(socket, &json!({"choices": [], "usage": {"prompt_tokens": 11, "completion_tokens": 7}}))?;
         socket.write_all(b"data: [DONE]\n\n").ok()?;
     }
-    socket.flush().ok()
+    Some(())
 }
 
 fn event(socket: &mut TcpStream, event: &Value) -> Option<()> {
