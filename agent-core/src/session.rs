@@ -4,6 +4,8 @@ mod id;
 mod journal;
 mod load;
 mod rewind;
+mod sessions;
+mod skim;
 mod store;
 
 use std::collections::BTreeSet;
@@ -16,9 +18,10 @@ use agent_tools::{Details, Files, GrantKey, Host, Jobs, Part, Place, Status, Too
 
 pub use id::SessionId;
 pub use journal::{Journal, stop_reason};
-pub use load::{LoadError, Loaded, load, read};
+pub use load::{LoadError, Loaded, load, read, read_all};
 pub use rewind::{Back, RewindError};
-pub use store::{JsonLines, Memory, Nowhere, Sessions, Store};
+pub use sessions::{FindError, Kept, Scope, Sessions};
+pub use store::{JsonLines, Memory, Nowhere, ReadSeek, Store, Syncing};
 
 use crate::agent::Agent;
 use crate::children::{Child, ChildEnd, Children};

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use crate::model::{bash, conversation, says};
-use crate::run::Test;
+use crate::run::{Test, until};
 
 fn told(model: &crate::model::Model, request: usize) -> Vec<String> {
     conversation(&model.asked()[request]).into_iter().map(|(_, text)| text).collect()
@@ -136,6 +136,107 @@ fn a_log_that_was_torn_goes_on_with_what_is_whole() {
     fs::write(test.log(), &log).unwrap();
     let test = test.again(["--continue", "second"]);
     test.run().code(0).stdout("Second answer.\n").tells(&["damaged"]);
+    assert_eq!(told(&test.model, 1), BOTH);
+}
+
+/// A command that waits until the file `go` is in the workspace.
+fn waits() -> crate::model::Answer {
+    bash("until [ -e go ]; do sleep 0.02; done; echo went")
+}
+
+/// Starts a run whose model waits in a command.
+fn waiting(test: &Test) -> crate::run::Piped {
+    let asked = test.model.asked().len();
+    let running = test.start();
+    until("the command runs", || test.model.asked().len() > asked && test.logs().iter().any(|log| has_call(log)));
+    running
+}
+
+/// Whether the last thing in a log is a call.
+fn has_call(log: &Path) -> bool {
+    fs::read_to_string(log).unwrap_or_default().trim_end().lines().last().is_some_and(|l| l.contains("\"tool_call\""))
+}
+
+#[test]
+fn a_session_is_in_one_process_and_a_copy_of_it_in_another() {
+    let test = Test::new([waits(), says("First answer."), says("Copy's answer.")]).args(["first"]);
+    let first = waiting(&test);
+    let log = test.log();
+    for way in [vec!["--continue".to_owned()], vec!["--resume".to_owned(), id(&log)]] {
+        let out = test.command().args(way).arg("second").output().unwrap();
+        let said = String::from_utf8_lossy(&out.stderr);
+        assert_eq!(out.status.code(), Some(2), "{said}");
+        assert!(said.contains("is in use by another process") && said.contains("--fork goes on in a copy"), "{said}");
+    }
+    fs::write(test.work().join("go"), "").unwrap();
+    first.wait().code(0).stdout("First answer.\n");
+    let test = test.file("x", "").again(["--continue", "--fork", "second"]);
+    test.run().code(0).stdout("Copy's answer.\n");
+    assert_eq!(test.logs().len(), 2);
+}
+
+#[test]
+fn a_copy_can_be_taken_while_the_session_is_in_use() {
+    let test = Test::new([waits(), says("Copy's answer."), says("First answer.")]).args(["first"]);
+    let first = waiting(&test);
+    let log = test.log();
+    let out = test.command().args(["--fork", "second"]).output().unwrap();
+    assert_eq!((out.status.code(), out.stdout.as_slice()), (Some(0), &b"Copy's answer.\n"[..]));
+    // The call that was open has its answer in the copy, and its own in the session.
+    assert!(told(&test.model, 1).iter().any(|text| text.contains("cut off")), "{:?}", told(&test.model, 1));
+    fs::write(test.work().join("go"), "").unwrap();
+    first.wait().code(0).stdout("First answer.\n");
+    assert!(told(&test.model, 2).iter().any(|text| text.contains("went")));
+    assert!(numbers(&log).into_iter().eq(1..=numbers(&log).len() as u64));
+}
+
+#[test]
+fn a_process_that_was_killed_leaves_a_session_that_goes_on() {
+    let test = Test::new([waits(), says("Second answer.")]).args(["first"]);
+    let mut first = waiting(&test);
+    first.child.kill().unwrap();
+    first.wait();
+    let test = test.again(["--continue", "second"]);
+    test.run().code(0).stdout("Second answer.\n").tells(&["1 call was without a result"]);
+    let said = told(&test.model, 1);
+    assert!(said.contains(&"first".to_owned()) && said.contains(&"second".to_owned()), "{said:?}");
+    assert!(said.iter().any(|text| text.contains("cut off")), "{said:?}");
+    fs::write(test.work().join("go"), "").unwrap();
+}
+
+#[test]
+fn a_session_that_was_deleted_while_it_ran_is_made_anew() {
+    let test = Test::new([waits(), says("First answer."), says("Second answer.")]).args(["first"]);
+    let first = waiting(&test);
+    fs::remove_dir_all(test.settings_file().with_file_name("sessions")).unwrap();
+    fs::write(test.work().join("go"), "").unwrap();
+    first.wait().code(0).stdout("First answer.\n").tells(&["was deleted; it was made anew"]);
+    let test = test.again(["--continue", "second"]);
+    test.run().code(0).stdout("Second answer.\n").conceals(&["damaged", "without"]);
+    let said = told(&test.model, 2);
+    assert!(said.contains(&"first".to_owned()) && said.contains(&"First answer.".to_owned()), "{said:?}");
+}
+
+#[test]
+fn a_session_of_a_newer_program_is_left_as_it_is() {
+    let test = begun();
+    let log = fs::read_to_string(test.log()).unwrap().replacen("\"version\":1", "\"version\":999", 1);
+    fs::write(test.log(), &log).unwrap();
+    let test = test.again(["--continue", "second"]);
+    test.run().code(2).tells(&["format version 999"]);
+    assert_eq!(fs::read_to_string(test.log()).unwrap(), log);
+}
+
+#[test]
+fn a_session_that_was_begun_elsewhere_goes_on_here() {
+    let test = begun().file("other/x", "");
+    let log = test.log();
+    let moved = test.work().join("taken along");
+    fs::create_dir(&moved).unwrap();
+    fs::rename(log.parent().unwrap(), moved.join("any name")).unwrap();
+    let path = moved.join("any name/log.jsonl").to_str().unwrap().to_owned();
+    let test = test.again(["--cwd", "other", "--resume", &path, "second"]);
+    test.run().code(0).tells(&["this session was begun in", "it goes on in"]);
     assert_eq!(told(&test.model, 1), BOTH);
 }
 

@@ -17,6 +17,8 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 pub(crate) use conversation::unanswered;
+pub(super) use lines::{LIMIT, Lines};
+pub(super) use mend::trimmed;
 
 use super::journal::VERSION;
 use crate::event::UsageReport;
@@ -24,7 +26,7 @@ use crate::message::Message;
 use crate::provider::Usage;
 use conversation::Conversation;
 use damage::Damage;
-use lines::{LIMIT, Line, Lines};
+use lines::Line;
 use mend::BEGINNING;
 use void::Void;
 
@@ -43,6 +45,8 @@ pub struct Loaded {
     pub usage: UsageReport,
     /// The last line's number.
     pub seq: u64,
+    /// How many bytes of the log were read.
+    pub bytes: u64,
     /// The name that a person gave it.
     pub name: Option<String>,
     /// The directory that it was begun in.
@@ -84,11 +88,22 @@ pub fn load(log: &[u8]) -> Loaded {
 ///
 /// # Errors
 /// A log that cannot be read, that a later program wrote, or that is none.
-pub fn read(mut log: impl Read + Seek) -> Result<Loaded, LoadError> {
-    let void = Void::of(BufReader::with_capacity(BUFFER, &mut log))?;
+pub fn read(log: impl Read + Seek) -> Result<Loaded, LoadError> {
+    run(log, Loader::default())
+}
+
+/// The same, with all that was said: a summary stands behind what it replaced.
+///
+/// # Errors
+/// Those of [`read`].
+pub fn read_all(log: impl Read + Seek) -> Result<Loaded, LoadError> {
+    run(log, Loader { conversation: Conversation::of_all(), ..Loader::default() })
+}
+
+fn run(mut log: impl Read + Seek, mut loader: Loader) -> Result<Loaded, LoadError> {
+    loader.void = Void::of(BufReader::with_capacity(BUFFER, &mut log))?;
     log.rewind()?;
     let mut lines = Lines::new(BufReader::with_capacity(BUFFER, log), LIMIT);
-    let mut loader = Loader { void, ..Loader::default() };
     while let Some(line) = lines.next()? {
         loader.line(line);
         if let Some(found) = loader.newer {
@@ -114,13 +129,13 @@ struct Loader {
 
 impl Loader {
     fn line(&mut self, line: Line<'_>) {
+        self.loaded.bytes = line.end;
         self.damage.too_long += u64::from(line.too_long);
-        let record = mend::trimmed(line.bytes);
+        let record = trimmed(line.bytes);
         if record.is_empty() || self.take(record).is_some() {
             return;
         }
-        let taken =
-            mend::pieces(record).iter().map(|piece| self.take(mend::trimmed(piece)).is_some()).collect::<Vec<_>>();
+        let taken = mend::pieces(record).iter().map(|piece| self.take(trimmed(piece)).is_some()).collect::<Vec<_>>();
         self.damage.mended += u64::from(taken.contains(&true));
         if taken.contains(&false) && !line.ended {
             self.damage.torn = true;
@@ -141,7 +156,7 @@ impl Loader {
             Kind::Usage => self.usage(&parsed(line)?),
             Kind::SessionStart => self.start(parsed(line)?),
             Kind::SessionName => self.loaded.name = Some(parsed::<NameLine>(line)?.name),
-            Kind::Other => {}
+            Kind::Other | Kind::SubAgentStart | Kind::Rewind => {}
             _ if self.void.has(seq) => {}
             Kind::UserInput => self.prompt(seq, parsed(line)?),
             Kind::Message => {
@@ -192,6 +207,7 @@ impl Loader {
         }
         usage.requests = line.agent_request_count.unwrap_or(usage.requests);
         usage.compactions = line.compact_request_count.unwrap_or(usage.compactions);
+        usage.context = line.current_context_tokens.unwrap_or(usage.context);
         // Earlier versions wrote no cost: that of such a session is not known.
         usage.cost = line.total_cost;
         let total = &mut usage.total;
@@ -212,11 +228,13 @@ impl Loader {
     }
 }
 
-/// The kinds of lines that matter here.
+/// The kinds of lines that matter to those who read a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+pub(super) enum Kind {
     SessionStart,
     SessionName,
+    SubAgentStart,
+    Rewind,
     UserInput,
     Message,
     ToolResult,
@@ -230,6 +248,8 @@ impl Kind {
         match word {
             b"session_start" => Self::SessionStart,
             b"session_name" => Self::SessionName,
+            b"sub_agent_start" => Self::SubAgentStart,
+            b"rewind" => Self::Rewind,
             b"user_input" => Self::UserInput,
             b"message" => Self::Message,
             b"tool_result" => Self::ToolResult,
@@ -243,16 +263,22 @@ impl Kind {
     fn counts(self) -> bool {
         match self {
             Self::UserInput | Self::Message | Self::ContextUpdate => true,
-            Self::SessionStart | Self::SessionName | Self::ToolResult | Self::Usage | Self::Other => false,
+            Self::SessionStart
+            | Self::SessionName
+            | Self::SubAgentStart
+            | Self::Rewind
+            | Self::ToolResult
+            | Self::Usage
+            | Self::Other => false,
         }
     }
 }
 
 /// What a line is, and its number. Lines of ours show it at their ends, without being read whole.
-fn head(line: &[u8]) -> Option<(Kind, u64)> {
+pub(super) fn head(line: &[u8]) -> Option<(Kind, u64)> {
     if let (Some(kind), Some(seq)) = (kind_in_front(line), seq_at_end(line)) {
         // One that is not read whole could hide another record that is glued to it.
-        let read = !matches!(kind, Kind::Other | Kind::ToolResult);
+        let read = !matches!(kind, Kind::Other | Kind::SubAgentStart | Kind::Rewind | Kind::ToolResult);
         if read || memmem::find(&line[1..], BEGINNING).is_none() {
             return Some((kind, seq));
         }
@@ -274,7 +300,7 @@ fn seq_at_end(line: &[u8]) -> Option<u64> {
     std::str::from_utf8(number).ok()?.parse().ok()
 }
 
-fn parsed<'l, T: Deserialize<'l>>(line: &'l [u8]) -> Option<T> {
+pub(super) fn parsed<'l, T: Deserialize<'l>>(line: &'l [u8]) -> Option<T> {
     serde_json::from_slice(line).ok()
 }
 
@@ -330,6 +356,7 @@ struct UsageLine {
     total_cache_read_tokens: Option<u64>,
     total_cache_creation_tokens: Option<u64>,
     compact_request_count: Option<u32>,
+    current_context_tokens: Option<u64>,
     total_cost: Option<f64>,
     agent_request_count: Option<u64>,
 }

@@ -27,20 +27,31 @@ pub(super) struct Conversation {
     results: Vec<Box<[u8]>>,
     /// Prompts whose messages have not come yet.
     prompts: Vec<String>,
+    /// Whether what a summary replaces is kept in front of it.
+    all: bool,
+    /// Summaries that wait until no call is open.
+    summaries: Vec<Message>,
 }
 
 impl Conversation {
+    /// One that keeps what summaries replace.
+    pub(super) fn of_all() -> Self {
+        Self { all: true, ..Self::default() }
+    }
+
     /// Takes up a message.
     pub(super) fn add(&mut self, message: Message, damage: &mut Damage) {
         match message {
             Message::Results(given) => self.answer(given, damage),
             Message::User(parts) => {
                 self.answer(Vec::new(), damage);
+                self.messages.append(&mut self.summaries);
                 self.settle_prompts(&parts, damage);
                 self.messages.push(Message::User(parts));
             }
             Message::Assistant(_) => {
                 self.answer(Vec::new(), damage);
+                self.messages.append(&mut self.summaries);
                 self.settle_prompts(&[], damage);
                 self.stand_in(damage);
                 self.messages.push(message);
@@ -63,6 +74,10 @@ impl Conversation {
     /// From here on the conversation is this content, and the last messages that it had.
     pub(super) fn compact(&mut self, content: Vec<Part>, kept: usize, damage: &mut Damage) {
         self.settle_prompts(&[], damage);
+        if self.all {
+            self.summaries.push(Message::User(content));
+            return;
+        }
         let mut before = self.messages.len().saturating_sub(kept);
         while let Some(Message::Results(results)) = self.messages.get(before) {
             damage.orphans += results.len() as u64;
@@ -74,6 +89,7 @@ impl Conversation {
     /// The conversation, complete.
     pub(super) fn end(mut self, damage: &mut Damage) -> Vec<Message> {
         self.answer(Vec::new(), damage);
+        self.messages.append(&mut self.summaries);
         self.settle_prompts(&[], damage);
         self.messages
     }

@@ -3,32 +3,35 @@
 use std::io::{self, BufRead};
 
 /// The longest line that is read, in bytes.
-pub(super) const LIMIT: usize = 256 << 20;
+pub(in crate::session) const LIMIT: usize = 256 << 20;
 
 /// How much room is kept for the next line that does not lie in the reader's buffer.
 const ROOM: usize = 1 << 20;
 
 /// Reads lines. Only a line feed ends one.
-pub(super) struct Lines<R> {
+pub(in crate::session) struct Lines<R> {
     source: R,
     limit: usize,
     carry: Carry,
     // How much of the source's buffer the last line had.
     used: usize,
     number: u64,
+    end: u64,
 }
 
 /// A line, valid until the next one is read.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Line<'a> {
+pub(in crate::session) struct Line<'a> {
     /// Its number, from 1.
-    pub(super) number: u64,
+    pub(in crate::session) number: u64,
     /// Its bytes without the line feed; none where it is too long.
-    pub(super) bytes: &'a [u8],
+    pub(in crate::session) bytes: &'a [u8],
+    /// How many bytes were read up to its end.
+    pub(in crate::session) end: u64,
     /// Whether a line feed ended it.
-    pub(super) ended: bool,
+    pub(in crate::session) ended: bool,
     /// It is longer than the limit.
-    pub(super) too_long: bool,
+    pub(in crate::session) too_long: bool,
 }
 
 /// What is kept of a line that does not lie whole in the source's buffer.
@@ -69,31 +72,31 @@ enum Found {
 }
 
 impl<R: BufRead> Lines<R> {
-    pub(super) fn new(source: R, limit: usize) -> Self {
-        Self { source, limit, carry: Carry::default(), used: 0, number: 0 }
+    pub(in crate::session) fn new(source: R, limit: usize) -> Self {
+        Self { source, limit, carry: Carry::default(), used: 0, number: 0, end: 0 }
     }
 
     /// The next line.
     ///
     /// # Errors
     /// Those of the source.
-    pub(super) fn next(&mut self) -> io::Result<Option<Line<'_>>> {
+    pub(in crate::session) fn next(&mut self) -> io::Result<Option<Line<'_>>> {
         self.source.consume(std::mem::take(&mut self.used));
         self.carry.clear();
         let found = self.find()?;
         self.number += 1;
-        let number = self.number;
+        let (number, end) = (self.number, self.end);
         Ok(match found {
             Found::Nothing => None,
             Found::Carried { ended } => {
-                Some(Line { number, bytes: &self.carry.bytes, ended, too_long: self.carry.too_long })
+                Some(Line { number, bytes: &self.carry.bytes, end, ended, too_long: self.carry.too_long })
             }
             Found::Buffered(length) => {
                 self.used = length + 1;
                 let too_long = length > self.limit;
                 // It is there already: nothing is read now.
                 let bytes = if too_long { &[] } else { &self.source.fill_buf()?[..length] };
-                Some(Line { number, bytes, ended: true, too_long })
+                Some(Line { number, bytes, end, ended: true, too_long })
             }
         })
     }
@@ -110,10 +113,12 @@ impl<R: BufRead> Lines<R> {
             }
             let end = memchr::memchr(b'\n', piece);
             if let Some(end) = end.filter(|_| !self.carry.begun) {
+                self.end += end as u64 + 1;
                 return Ok(Found::Buffered(end));
             }
             self.carry.push(&piece[..end.unwrap_or(piece.len())], self.limit);
             let read = end.map_or(piece.len(), |end| end + 1);
+            self.end += read as u64;
             self.source.consume(read);
             if end.is_some() {
                 return Ok(Found::Carried { ended: true });

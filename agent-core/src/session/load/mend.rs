@@ -13,7 +13,7 @@ pub(super) const BEGINNING: &[u8] = b"{\"type\":\"";
 const MOST: usize = 1000;
 
 /// The line without what may stand around a record: blanks, NULs, a byte order mark.
-pub(super) fn trimmed(line: &[u8]) -> &[u8] {
+pub(in crate::session) fn trimmed(line: &[u8]) -> &[u8] {
     let around = |byte: &u8| *byte == 0 || byte.is_ascii_whitespace();
     let line = line.strip_prefix(BOM).unwrap_or(line);
     let begin = line.iter().position(|b| !around(b)).unwrap_or(line.len());

@@ -115,7 +115,7 @@ fn each_call_has_one_result_right_after_it() {
         (&["user u", "says t", "results a", "user v"], "user u|says t|user v", &["1 result was without"]),
         (&["results a"], "", &["1 result was without"]),
     ] {
-        check(&log(lines), expect, repairs);
+        check(log(lines), expect, repairs);
     }
 }
 
@@ -210,6 +210,14 @@ fn compaction_and_rewinds_change_what_the_conversation_is() {
     }
     check(log(&["user u", "calls a", "results a", "compact 1 sum"]), "user sum", &["1 result was without"]);
     check(log(&["user u", "calls a", "compact 1 sum", "results a"]), "user sum|calls a|results a=whole", &[]);
+}
+
+#[test]
+fn all_that_was_said_is_there_for_who_wants_it() {
+    let lines = ["user u", "calls a", "compact 1 sum", "results a", "says s", "user v"];
+    let all_of_it = read_all(Cursor::new(log(&lines))).unwrap();
+    assert_eq!(all(&all_of_it), "user u|calls a|results a=whole|user sum|says s|user v");
+    assert_eq!(all_of_it.repairs, [""; 0]);
 }
 
 #[test]
