@@ -1,5 +1,6 @@
 //! A session: the conversation, what it cost, what a person granted, and its log. Nothing about models, tools, screens.
 
+mod export;
 mod id;
 mod journal;
 mod load;
@@ -16,6 +17,7 @@ use agent_tools::builtin::own_files;
 use agent_tools::text::clipped;
 use agent_tools::{Details, Files, GrantKey, Host, Jobs, Part, Place, Status, ToolContext, ToolOutput};
 
+pub use export::{Exported, json, markdown};
 pub use id::SessionId;
 pub use journal::{Journal, stop_reason};
 pub use load::{LoadError, Loaded, load, read, read_all};

@@ -59,5 +59,6 @@ pub use host::{Alone, Answer, Compaction, Host, Note, SubTask, TaskEnd};
 pub use jobs::{Job, Jobs, Task};
 pub use output::{Change, Details, Exit, Part, Status, Todo, ToolOutput};
 pub use place::{Place, Sandbox};
+pub use secrets::masked;
 pub use tool::{Declaration, Prepared, Simple, Tool, simple};
 pub use tools::{Opened, Tools, dispatch};

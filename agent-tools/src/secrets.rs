@@ -1,5 +1,7 @@
 //! Masks keys in what a model reads: those of known kinds by their shape, the agent's own by their text.
 
+use std::borrow::Cow;
+
 /// A kind of key: how it begins, what it is made of, how much of that at least.
 struct Kind {
     name: &'static str,
@@ -42,6 +44,11 @@ const KINDS: &[Kind] = &[
 ];
 
 const PRIVATE: (&str, &str) = ("-----BEGIN ", "PRIVATE KEY-----");
+
+/// The text with keys of known kinds masked.
+pub fn masked(text: &str) -> Cow<'_, str> {
+    mask(text, &[]).map_or(Cow::Borrowed(text), |(masked, _)| Cow::Owned(masked))
+}
 
 /// The text with its keys masked, and how many there were; none where there is nothing to mask. `own`: the agent's own
 /// keys.
