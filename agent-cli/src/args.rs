@@ -1,10 +1,14 @@
 //! The command line: clap over the table of options that both binaries share.
 
+mod sessions;
+
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 use agent_core::settings::flags::{OPTIONS, OptionSpec};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+
+pub use sessions::{ExportFormat, SessionsTask};
 
 /// What a person typed.
 #[derive(Debug, Clone, Default)]
@@ -58,6 +62,8 @@ pub enum Task {
     Check(String),
     /// `agent skills`
     Skills,
+    /// `agent sessions …`
+    Sessions(SessionsTask),
     /// `agent model fetch`
     ModelFetch,
     /// `agent model list`
@@ -134,13 +140,14 @@ pub fn command() -> Command {
         .args(OPTIONS.iter().map(shared))
         .arg(Arg::new("output").long("output").value_name("FORM").value_parser(["text", "json", "stream-json"]).global(true).help("The form of the output"))
         .arg(flag("continue", "Go on with this project's last session").global(true))
-        .arg(Arg::new("resume").long("resume").value_name("SESSION").global(true).help("Go on with a session: its id, or the path of its log"))
+        .arg(Arg::new("resume").long("resume").value_name("SESSION").global(true).help("Go on with a session: its id or name, or the path of its log"))
         .arg(flag("fork", "Go on in a copy of the session (of the last one, if none is named)").global(true))
         .arg(flag("plain", "Terminal mode: one line after the other").global(true))
         .arg(flag("interactive", "Starts at the terminal with PROMPT").short('i').global(true))
         .subcommand(tool)
         .subcommand(check)
         .subcommand(Command::new("skills").about("The skills, and what is wrong with those that were not loaded").arg(json()))
+        .subcommand(sessions::command())
         .subcommand(model)
         .subcommand(Command::new("config").about("Every setting in force, and where it came from").arg(json()))
 }
@@ -177,6 +184,7 @@ fn task(matches: &ArgMatches) -> Result<Task, clap::Error> {
         },
         Some(("check", check)) => Task::Check(text(check, "command")),
         Some(("skills", _)) => Task::Skills,
+        Some(("sessions", sessions)) => Task::Sessions(sessions::task(sessions)),
         Some(("model", model)) if model.subcommand_name() == Some("fetch") => Task::ModelFetch,
         Some(("model", _)) => Task::ModelList,
         Some(("config", _)) => Task::Config,
@@ -243,6 +251,22 @@ mod tests {
             ("tool call --batch --toolset lean", Task::ToolBatch),
             ("check --json -- ls", Task::Check("ls".into())),
             ("skills", Task::Skills),
+            ("sessions --json --all", Task::Sessions(SessionsTask::List { all: true })),
+            ("sessions rename 1 x", Task::Sessions(SessionsTask::Rename { session: "1".into(), name: "x".into() })),
+            ("sessions delete 1 2", Task::Sessions(SessionsTask::Delete(vec!["1".into(), "2".into()]))),
+            (
+                "sessions export 1 --format json --out f",
+                Task::Sessions(SessionsTask::Export {
+                    session: "1".into(),
+                    format: ExportFormat::Json,
+                    out: Some("f".into()),
+                    opaque: false,
+                }),
+            ),
+            (
+                "sessions clean --older-than 30 --dry-run",
+                Task::Sessions(SessionsTask::Clean { days: 30, dry_run: true, all: false }),
+            ),
             ("model fetch", Task::ModelFetch),
             ("model list", Task::ModelList),
             ("config --json", Task::Config),

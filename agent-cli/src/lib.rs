@@ -64,7 +64,8 @@ async fn perform(setup: &Setup) -> Result<Exit, CliError> {
     let done = |result: Result<(), CliError>| result.map(|()| Exit::Done);
     match &setup.args.task {
         Task::Talk | Task::Prompt(_) => return run::run(setup).await,
-        Task::ToolList | Task::ToolCall { .. } | Task::ToolBatch | Task::Check(_) | Task::Skills | Task::Config => {}
+        Task::ToolList | Task::ToolCall { .. } | Task::ToolBatch | Task::Check(_) => {}
+        Task::Skills | Task::Sessions(_) | Task::Config => {}
         Task::ModelFetch => return done(weights::fetch(setup).await),
         Task::ModelList => return done(weights::list(setup)),
     }
@@ -75,6 +76,7 @@ async fn perform(setup: &Setup) -> Result<Exit, CliError> {
         Task::ToolBatch => signals::first(command::tool::batch(setup)).await,
         Task::Check(command) => command::check::run(setup, command, as_json),
         Task::Skills => done(command::skills::run(setup, as_json)),
+        Task::Sessions(task) => done(command::sessions::run(setup, task, as_json)),
         Task::Config => done(command::config::run(setup, as_json)),
         Task::Talk | Task::Prompt(_) | Task::ModelFetch | Task::ModelList => Ok(Exit::Done),
     }

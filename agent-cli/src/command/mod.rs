@@ -4,6 +4,7 @@ pub mod check;
 pub mod config;
 #[cfg(feature = "local")]
 pub mod model;
+pub mod sessions;
 pub mod skills;
 pub mod tool;
 

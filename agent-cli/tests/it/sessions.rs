@@ -255,3 +255,122 @@ fn a_session_that_cannot_be_saved_is_told_with_its_path_and_the_way_round() {
     let test = test.args(["--no-session"]);
     test.run().code(0).stdout("ok\n");
 }
+
+/// What a sub-command of `agent sessions` prints, and its code.
+fn sessions(test: &Test, args: &[&str]) -> (Option<i32>, String, String) {
+    let out = test.command().arg("sessions").args(args).output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (out.status.code(), text(out.stdout), text(out.stderr))
+}
+
+/// What it prints, where all is well.
+#[track_caller]
+fn lists(test: &Test, args: &[&str]) -> String {
+    let (code, stdout, stderr) = sessions(test, args);
+    assert_eq!(code, Some(0), "{args:?} {stderr}");
+    stdout
+}
+
+fn listed(test: &Test, args: &[&str]) -> Vec<Value> {
+    let list: Value = serde_json::from_str(&lists(test, args)).unwrap();
+    list["sessions"].as_array().unwrap().clone()
+}
+
+/// A place without arguments where two sessions were had: the first with two turns.
+fn two_sessions() -> (Test, String, String) {
+    let test = begun();
+    let first = id(&test.log());
+    let test = test.again(["--continue", "second"]);
+    test.run().code(0);
+    let test = test.answers([says("Another answer.")]).again(["another prompt"]);
+    test.run().code(0);
+    let second = test.logs().iter().map(|log| id(log)).find(|id| *id != first).unwrap();
+    (test.again([""; 0]), first, second)
+}
+
+#[test]
+fn sessions_are_listed_named_and_gone_on_with_by_name() {
+    let (test, first, second) = two_sessions();
+    let list = listed(&test, &["--json"]);
+    assert_eq!(list.iter().map(|s| s["id"].as_str().unwrap()).collect::<Vec<_>>(), [&second, &first]);
+    assert_eq!((&list[1]["turns"], &list[1]["preview"], &list[1]["name"]), (&2.into(), &"first".into(), &Value::Null));
+    assert_eq!((&list[1]["agent_request_count"], &list[0]["agent_request_count"]), (&2.into(), &1.into()));
+    assert!(list[0]["when"].as_str().unwrap().ends_with('Z'), "{list:?}");
+
+    lists(&test, &["rename", &first, "my first"]);
+    let text = lists(&test, &[]);
+    assert_eq!(text.lines().count(), 2, "{text}");
+    assert!(text.lines().next().unwrap().contains("another prompt"), "a name is no use: {text}");
+    assert!(text.contains("2 turns  [my first] first"), "{text}");
+
+    let test = test.answers([says("Third answer.")]).again(["--resume", "my first", "third"]);
+    test.run().code(0).stdout("Third answer.\n");
+    assert_eq!(told(&test.model, 3), ["first", "First answer.", "second", "Second answer.", "third"]);
+    let test = test.again([""; 0]);
+    assert_eq!(listed(&test, &["--json"])[0]["name"], "my first");
+}
+
+#[test]
+fn sessions_are_deleted_by_hand_and_by_age() {
+    let (test, first, second) = two_sessions();
+    for log in test.logs() {
+        let file = fs::File::options().append(true).open(&log).unwrap();
+        let days = if id(&log) == first { 40 } else { 10 };
+        let used = std::time::SystemTime::now() - std::time::Duration::from_secs(days * 24 * 3600);
+        file.set_modified(used).unwrap();
+    }
+    let would = lists(&test, &["clean", "--older-than", "30", "--dry-run"]);
+    assert!(would.starts_with(&format!("would delete {first}")) && !would.contains(&second), "{would}");
+    assert_eq!(test.logs().len(), 2);
+    assert_eq!(lists(&test, &["clean", "--older-than", "30"]), format!("deleted {first}\n"));
+    assert_eq!(test.logs().len(), 1);
+    assert_eq!(lists(&test, &["delete", &second[..14]]), format!("deleted {second}\n"));
+    assert_eq!(test.logs().len(), 0);
+    assert!(lists(&test, &[]).starts_with("No sessions"));
+}
+
+#[test]
+fn a_session_is_written_for_others_to_read() {
+    let key = "ghp_aB3aB3aB3aB3aB3aB3aB3aB3aB3aB3aB3";
+    let test = Test::new([bash("echo hello"), says("Said hello.")]).args([format!("use {key}")]);
+    test.run().code(0);
+    let (session, test) = (id(&test.log()), test.again([""; 0]));
+    let page = lists(&test, &["export", &session]);
+    for expect in
+        ["## User\n\nuse [masked: a key of GitHub]", "**bash** command `echo hello`", "hello\n", "Said hello."]
+    {
+        assert!(page.contains(expect), "{expect} is not in {page}");
+    }
+    let object: Value = serde_json::from_str(&lists(&test, &["export", &session, "--format", "json"])).unwrap();
+    assert_eq!(object["messages"][1]["content"][0]["input"]["command"], "echo hello");
+    assert_eq!((&object["turns"], &object["session_id"]), (&1.into(), &session.as_str().into()));
+    assert_eq!(lists(&test, &["export", &session, "--out", "page.md"]), "");
+    assert_eq!(fs::read_to_string(test.work().join("page.md")).unwrap(), page);
+    let (code, _, said) = sessions(&test, &["export", &session, "--out", "page.md"]);
+    assert_eq!((code, said.contains("is there already")), (Some(2), true), "{said}");
+}
+
+#[test]
+fn what_cannot_be_done_with_a_session_is_told() {
+    let test = Test::new([waits(), says("ok")]).args(["go"]).file("poem/log.jsonl", "roses\n");
+    let running = waiting(&test);
+    let session = id(&test.log());
+    let test = test.again([""; 0]);
+    for (args, code, wanted) in [
+        (&["rename", &session, "x"][..], 2, "is in use by another process"),
+        (&["delete", &session], 2, "is in use by another process"),
+        (&["rename", "nope", "x"], 2, "there is no session nope"),
+        (&["delete", "nope"], 2, "there is no session nope"),
+        (&["delete", "./poem"], 2, "it is no session that is kept here"),
+        (&["export", "./poem"], 2, "it has no line of a log"),
+        (&["rename", &session, "a/b"], 2, "none of them a slash"),
+        (&["clean"], 2, "--older-than"),
+    ] {
+        let (exit, stdout, said) = sessions(&test, args);
+        assert_eq!((exit, stdout.as_str()), (Some(code), ""), "{args:?} {said}");
+        assert!(said.contains(wanted), "{args:?} {said}");
+    }
+    assert_eq!(fs::read_to_string(test.work().join("poem/log.jsonl")).unwrap(), "roses\n");
+    fs::write(test.work().join("go"), "").unwrap();
+    running.wait().code(0);
+}

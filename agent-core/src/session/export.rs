@@ -5,7 +5,7 @@ use agent_tools::text::{clipped, counted};
 use agent_tools::{Call, Part, masked};
 use serde_json::{Map, Value, json};
 
-use super::{Kept, Loaded, SessionId};
+use super::{Loaded, SessionId};
 use crate::message::{Block, CallResult, Message};
 
 /// So much of a result is shown to people, in lines.
@@ -31,8 +31,8 @@ pub struct Exported<'s> {
 
 impl<'s> Exported<'s> {
     /// A session without what only its provider understands.
-    pub fn new(kept: &'s Kept, loaded: &'s Loaded) -> Self {
-        Self { id: &kept.id, loaded, opaque: false }
+    pub fn new(id: &'s SessionId, loaded: &'s Loaded) -> Self {
+        Self { id, loaded, opaque: false }
     }
 }
 
@@ -277,7 +277,7 @@ mod tests {
     #[test]
     fn people_read_a_page() {
         let loaded = session();
-        let page = markdown(Exported { id: &SessionId::named("s1"), loaded: &loaded, opaque: false });
+        let page = markdown(Exported::new(&SessionId::named("s1"), &loaded));
         for expect in [
             "# mine\n\n- Session: `s1`\n- 1 turn, 0 requests, 0 tokens in, 0 tokens out, 0.0000 US dollars\n\n## User\n\nuse [masked",
             "\n\n## Assistant\n\n<details><summary>Thinking</summary>\n\n```\nhm\n```\n\n</details>\n\nOn it.\n\n**Bash** command",
@@ -295,7 +295,8 @@ mod tests {
     #[test]
     fn programs_read_an_object() {
         let loaded = session();
-        let exported = Exported { id: &SessionId::named("s1"), loaded: &loaded, opaque: false };
+        let id = SessionId::named("s1");
+        let exported = Exported::new(&id, &loaded);
         let object = json(exported);
         assert_eq!(object["session_id"], "s1");
         let said = &object["messages"][1]["content"];
