@@ -3,8 +3,8 @@
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-use agent_core::agent::{Surroundings, connect};
-use agent_core::discover::{Choice, Dirs, KeyFrom, Outside, Remote, discover};
+use agent_core::agent::{Surroundings, connect, doubts};
+use agent_core::discover::{Choice, Dirs, KeyFrom, Outside, Remote, discover, fallbacks};
 use agent_core::prompt::selected;
 use agent_core::provider::{Model, Provider, models};
 use agent_core::settings::Settings;
@@ -22,6 +22,8 @@ use crate::weights;
 pub struct Chosen {
     /// Its provider.
     pub provider: Arc<dyn Provider>,
+    /// Who is asked when it fails.
+    pub fallbacks: Vec<Arc<dyn Provider>>,
     /// It is the embedded one.
     pub local: bool,
     /// Which and why, in one line.
@@ -33,29 +35,55 @@ pub struct Chosen {
 /// # Errors
 /// There is none, or what was named lacks something.
 pub async fn choose(setup: &Setup, attended: bool) -> Result<Chosen, CliError> {
-    let world = &setup.world;
-    let lookup = |name: &str| world.lookup(name);
-    let dirs = Dirs { config: world.config.clone(), data: world.data.clone(), cache: world.cache.clone() };
-    let mut outside = Outside::new(&world.cwd, dirs, &lookup);
-    outside.home.clone_from(&world.home);
+    let lookup = |name: &str| setup.world.lookup(name);
+    let outside = outside(setup, &lookup);
     let choice = discover(&setup.settings, &outside).await.map_err(CliError::usage)?;
     let line = choice.line();
     match choice {
-        Choice::Remote(remote) => Ok(Chosen { provider: client(setup, &remote)?, local: false, line }),
+        Choice::Remote(remote) => {
+            let (others, left_out) = fallbacks(&setup.settings, &remote, &outside).await;
+            tell(&doubts(&remote, &setup.settings));
+            tell(&left_out);
+            let mut clients = clients(setup, &remote, &others)?.into_iter();
+            let provider = clients.next().ok_or_else(|| CliError::failed("there is no model"))?;
+            Ok(Chosen { provider, fallbacks: clients.collect(), local: false, line })
+        }
         Choice::Local { model } => {
             let (provider, line) = weights::open(setup, model.as_deref(), attended, line).await?;
-            Ok(Chosen { provider, local: true, line })
+            Ok(Chosen { provider, fallbacks: Vec::new(), local: true, line })
         }
     }
 }
 
-fn client(setup: &Setup, remote: &Remote) -> Result<Arc<dyn Provider>, CliError> {
-    let key = match &remote.key {
-        KeyFrom::Nowhere => None,
-        KeyFrom::Variable(name) => setup.world.lookup(name),
-        KeyFrom::Command(command) => Some(key_of(command)?),
+/// What lies outside of the program.
+pub fn outside<'a>(setup: &Setup, lookup: &'a (dyn Fn(&str) -> Option<String> + Send + Sync)) -> Outside<'a> {
+    let world = &setup.world;
+    let dirs = Dirs { config: world.config.clone(), data: world.data.clone(), cache: world.cache.clone() };
+    let mut outside = Outside::new(&world.cwd, dirs, lookup);
+    outside.home.clone_from(&world.home);
+    outside
+}
+
+/// The clients of a model and of those that stand in for it. A command that prints a key is run once.
+fn clients(setup: &Setup, first: &Remote, others: &[Remote]) -> Result<Vec<Arc<dyn Provider>>, CliError> {
+    let first_key = key(setup, first)?;
+    let client = |remote: &Remote| {
+        let key = if remote.key == first.key { first_key.clone() } else { key(setup, remote)? };
+        connect(remote, key.as_deref(), &setup.settings).map_err(CliError::usage)
     };
-    connect(remote, key.as_deref(), &setup.settings).map_err(CliError::usage)
+    std::iter::once(first).chain(others).map(client).collect()
+}
+
+/// The key of a model, where it has one.
+///
+/// # Errors
+/// The command that is to print it fails.
+pub fn key(setup: &Setup, remote: &Remote) -> Result<Option<String>, CliError> {
+    match &remote.key {
+        KeyFrom::Nowhere => Ok(None),
+        KeyFrom::Variable(name) => Ok(setup.world.lookup(name)),
+        KeyFrom::Command(command) => key_of(command).map(Some),
+    }
 }
 
 /// Runs the person's own command for a key. Its output is the key and is told nobody.
@@ -114,6 +142,7 @@ pub fn agent(setup: &Setup, chosen: Chosen, gate: Arc<Gate>, place: &Place) -> R
         selected: &selected,
     };
     let (mut agent, read) = assemble(&setup.settings, chosen.provider, tools, gate.clone(), &surroundings);
+    agent.fallbacks = chosen.fallbacks;
     if chosen.local && !setup.settings.is_set("maxTurns") {
         agent.limits.max_turns = weights::STEPS;
     }
@@ -124,19 +153,15 @@ pub fn agent(setup: &Setup, chosen: Chosen, gate: Arc<Gate>, place: &Place) -> R
 /// The settings with another model: `NAME` of the same provider, or `PROVIDER/NAME`. Address and key are those of one
 /// provider and not handed to another.
 pub fn with_model(settings: &Settings, now: &Model, name: &str) -> Settings {
-    let known = |provider: &str| provider == "local" || models::provider(provider).is_some();
-    let mut settings = settings.clone();
-    match name.split_once('/').filter(|(provider, _)| known(provider)) {
-        Some((provider, model)) => {
-            if provider != now.provider {
-                (settings.base_url, settings.api_key_env, settings.api_key_command) = (None, None, None);
-            }
-            settings.provider = Some(provider.to_owned());
+    match models::split(name) {
+        (Some(provider), model) if provider != now.provider => settings.elsewhere(provider, model),
+        (provider, model) => {
+            let mut settings = settings.clone();
+            settings.provider = provider.map(str::to_owned).or(settings.provider);
             settings.model = Some(model.to_owned());
+            settings
         }
-        None => settings.model = Some(name.to_owned()),
     }
-    settings
 }
 
 /// The model, and those that can be gone on with, a line each.

@@ -15,6 +15,7 @@ use tokio::time::Instant;
 pub use command_env::{command_env, own_keys};
 use known::{ProviderEntry, providers};
 
+use crate::provider::models::split;
 use crate::settings::{Settings, without_credentials};
 
 /// What lies outside of the program: a frontend looks it up and hands it in.
@@ -220,6 +221,33 @@ pub async fn discover(settings: &Settings, outside: &Outside<'_>) -> Result<Choi
         return Ok(Choice::Remote(remote));
     }
     search.embedded()
+}
+
+/// Who is asked when the first model fails, in the order of the setting `fallback`; and who was left out, and why.
+pub async fn fallbacks(settings: &Settings, first: &Remote, outside: &Outside<'_>) -> (Vec<Remote>, Vec<String>) {
+    let (mut found, mut left_out) = (Vec::new(), Vec::new());
+    for name in &settings.fallback {
+        match fallback(name, settings, first, outside).await {
+            Ok(remote) => found.push(remote),
+            Err(why) => {
+                left_out.push(format!("{}: the fallback `{name}` is left out: {why}", settings.source("fallback")));
+            }
+        }
+    }
+    (found, left_out)
+}
+
+/// `MODEL` of the same provider, or `PROVIDER/MODEL` with the usual variables of that one.
+async fn fallback(name: &str, settings: &Settings, first: &Remote, outside: &Outside<'_>) -> Result<Remote, String> {
+    let (provider, model) = split(name);
+    match provider.filter(|provider| *provider != first.provider) {
+        None => Ok(Remote { model: model.to_owned(), ..first.clone() }),
+        Some(provider) => match discover(&settings.elsewhere(provider, model), outside).await {
+            Ok(Choice::Remote(remote)) => Ok(remote),
+            Ok(Choice::Local { .. }) => Err("the embedded model stands in for nobody".into()),
+            Err(why) => Err(why.to_string()),
+        },
+    }
 }
 
 struct Search<'a> {

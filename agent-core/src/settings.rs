@@ -272,6 +272,15 @@ impl Settings {
         LATER.iter().filter(|name| self.is_set(name)).map(|name| told(name)).collect()
     }
 
+    /// The same with a model of another provider. Address and key are those of one provider and not handed to another.
+    #[must_use]
+    pub fn elsewhere(&self, provider: &str, model: &str) -> Self {
+        let mut other = self.clone();
+        (other.provider, other.model) = (Some(provider.to_owned()), Some(model.to_owned()));
+        (other.base_url, other.api_key_env, other.api_key_command) = (None, None, None);
+        other
+    }
+
     /// What a person says of the model of this name.
     pub fn facts(&self, model: &str) -> Option<&Facts> {
         longest(self.models.iter().map(|(prefix, facts)| (prefix.as_str(), facts)), model).map(|(_, facts)| facts)

@@ -112,6 +112,15 @@ pub fn provider(name: &str) -> Option<&'static ProviderEntry> {
     KNOWN.providers.iter().find(|p| p.name == name)
 }
 
+/// The name of a model as people write it: `MODEL`, or `PROVIDER/MODEL` where the first part is a provider's name.
+pub fn split(name: &str) -> (Option<&str>, &str) {
+    let known = |name: &str| name == "local" || provider(name).is_some();
+    match name.split_once('/').filter(|(provider, _)| known(provider)) {
+        Some((provider, model)) => (Some(provider), model),
+        None => (None, name),
+    }
+}
+
 /// Who makes the models that are called like this, where the name says so.
 pub fn maker(name: &str) -> Option<&'static str> {
     const BEGINNINGS: [(&str, &str); 12] = [

@@ -6,8 +6,8 @@ use std::net::SocketAddr;
 use std::pin::Pin;
 use std::time::{Duration, Instant};
 
-use agent_core::agent::connect;
-use agent_core::discover::{Choice, Dirs, KeyFrom, LocalServer, Outside, Remote, discover};
+use agent_core::agent::{connect, doubts};
+use agent_core::discover::{Choice, Dirs, KeyFrom, LocalServer, Outside, Remote, discover, fallbacks};
 use agent_core::settings::{Settings, Source, file};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
@@ -230,5 +230,58 @@ async fn what_is_known_of_a_model_comes_from_its_place_the_table_and_the_setting
         let model = provider.model();
         let known = (model.prices.map(|prices| prices.input), model.context, model.sees);
         assert_eq!(known, (input, context, sees), "{yaml:?}");
+    }
+}
+
+#[tokio::test]
+async fn fallbacks_are_found_by_name_and_left_out_without_a_key() {
+    const K: (&str, &str) = ("OPENAI_API_KEY", "k");
+    const A: (&str, &str) = ("ANTHROPIC_API_KEY", "k");
+    let own = "provider: openai\nmodel: m\nbaseUrl: http://own.example/v1\napiKeyEnv: MINE";
+    for (yaml, variables, expect, told) in [
+        ("provider: openai\nmodel: m", &[K, A][..], "", ""),
+        ("provider: openai\nmodel: m\nfallback: next", &[K], "openai next at https://api.openai.com/v1 OPENAI_API_KEY", ""),
+        (
+            &format!("{own}\nfallback: [n, openai/o, anthropic/claude-x]"),
+            &[("MINE", "k"), A],
+            "openai n at http://own.example/v1 MINE, openai o at http://own.example/v1 MINE, \
+             anthropic claude-x at https://api.anthropic.com ANTHROPIC_API_KEY",
+            "",
+        ),
+        (
+            "provider: openai\nmodel: m\nfallback: [org/n, deepseek/x, local/y, openrouter/a/b]",
+            &[K, ("OPENROUTER_API_KEY", "k")],
+            "openai org/n at https://api.openai.com/v1 OPENAI_API_KEY, \
+             openrouter a/b at https://openrouter.ai/api/v1 OPENROUTER_API_KEY",
+            "config.yaml: the fallback `deepseek/x` is left out: The provider deepseek needs a key: set DEEPSEEK_API_KEY",
+        ),
+    ] {
+        let first = remote(yaml, variables, &[]).await.unwrap();
+        let lookup = |name: &str| variables.iter().find(|(known, _)| *known == name).map(|(_, v)| (*v).to_owned());
+        let outside = Outside::new("/", Dirs::all_in("/nowhere"), &lookup);
+        let (found, left_out) = fallbacks(&settings(yaml), &first, &outside).await;
+        let shown = |r: &Remote| match &r.key {
+            KeyFrom::Variable(name) => format!("{} {} at {} {name}", r.provider, r.model, r.base_url),
+            other => format!("{other:?}"),
+        };
+        assert_eq!(found.iter().map(shown).collect::<Vec<_>>().join(", "), expect, "{yaml}");
+        let left_out = left_out.join("\n");
+        assert!(left_out.starts_with(told) && left_out.is_empty() == told.is_empty(), "{left_out}");
+        assert_eq!(left_out.contains("`local/y`"), yaml.contains("local/y"), "{left_out}");
+    }
+}
+
+#[tokio::test]
+async fn a_model_that_takes_no_effort_is_told_and_not_refused() {
+    for (yaml, told) in [
+        ("provider: openai\nmodel: gpt-5.5\neffort: high", ""),
+        ("provider: openai\nmodel: gpt-4.1", ""),
+        ("provider: openai\nmodel: gpt-4.1\neffort: high", "`effort` has no effect: gpt-4.1"),
+        ("provider: responses\nmodel: gpt-4.1\neffort: high", "`effort` has no effect: gpt-4.1"),
+        ("provider: openai\nmodel: llama\nbaseUrl: http://127.0.0.1:9\neffort: low", "`effort` has no effect: llama"),
+    ] {
+        let found = remote(yaml, &[("OPENAI_API_KEY", "k")], &[]).await.unwrap();
+        let doubts = doubts(&found, &settings(yaml)).join("\n");
+        assert!(doubts.starts_with(told) && doubts.is_empty() == told.is_empty(), "{yaml}: {doubts}");
     }
 }
