@@ -1,18 +1,28 @@
 //! A conversation at the terminal: prompts and commands as they are typed, until the person leaves.
 
+use std::io::{self, Write};
+use std::time::Duration;
+
 use agent_core::commands::{self, Command, parse};
 use agent_core::{Agent, Prompt, Session};
+use agent_tools::Part;
 use agent_tools::policy::{Mode, Permissions};
+use tokio::time::{sleep, timeout};
 
+use crate::beside::Beside;
 use crate::choose::{self, Equipped};
 use crate::error::{CliError, Exit};
-use crate::lines::{Entered, Lines};
+use crate::lines::{Draft, Entered, Lines};
+use crate::render::plain;
 use crate::run::{Open, Talk};
 use crate::sessions;
 use crate::setup::Setup;
 use crate::signals::{Caught, Signals};
 use crate::terminal::Modes;
 use crate::view::{View, tell};
+
+/// How long a prompt may take to be put away.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// A conversation, and all that its commands change.
 pub struct Conversation {
@@ -24,6 +34,8 @@ pub struct Conversation {
     signals: Signals,
     /// None only while it waits for a line.
     lines: Option<Lines>,
+    /// What the next prompt begins with.
+    draft: String,
     /// The next Ctrl-C leaves.
     leaving: bool,
 }
@@ -49,7 +61,17 @@ impl Conversation {
         signals: Signals,
     ) -> Result<Self, CliError> {
         let lines = Some(Lines::new(&setup.world.data)?);
-        Ok(Self { setup: setup.clone(), talk, equipped, open, view, signals, lines, leaving: false })
+        Ok(Self {
+            setup: setup.clone(),
+            talk,
+            equipped,
+            open,
+            view,
+            signals,
+            lines,
+            draft: String::new(),
+            leaving: false,
+        })
     }
 
     /// Takes prompts until they end.
@@ -58,7 +80,7 @@ impl Conversation {
     /// The terminal broke, or the output.
     pub async fn run(mut self, first: Option<String>) -> Result<Exit, CliError> {
         let mut flow = match first {
-            Some(prompt) => self.turn(prompt).await,
+            Some(prompt) => self.turn(Some(prompt)).await,
             None => Flow::Stay,
         };
         let exit = loop {
@@ -72,21 +94,36 @@ impl Conversation {
         Ok(exit)
     }
 
-    /// Waits for a line and does what it says.
+    /// Waits for a line, or for news, and does what it says.
     async fn next(&mut self) -> Result<Flow, CliError> {
+        if let Some(line) = self.view.beside().and_then(Beside::next) {
+            return Ok(self.queued(line).await);
+        }
         Ok(match self.entered().await? {
-            None => Flow::Leave(Exit::Interrupted),
-            Some(Entered::End) => Flow::Leave(Exit::Done),
-            Some(Entered::Interrupted { typed: false }) if self.leaving => Flow::Leave(Exit::Interrupted),
-            Some(Entered::Interrupted { typed }) => {
-                self.leaving = !typed && leave_next_time();
+            Next::Gone => Flow::Leave(Exit::Interrupted),
+            Next::News => self.turn(None).await,
+            Next::Entered(Entered::End) => Flow::Leave(Exit::Done),
+            Next::Entered(Entered::Interrupted { typed }) if self.leaving && typed.is_empty() => {
+                Flow::Leave(Exit::Interrupted)
+            }
+            Next::Entered(Entered::Interrupted { typed }) => {
+                self.leaving = typed.is_empty() && leave_next_time();
                 Flow::Stay
             }
-            Some(Entered::Line(line)) => {
+            Next::Entered(Entered::Line(line)) => {
                 self.leaving = false;
                 self.line(line).await
             }
         })
+    }
+
+    /// Does what a line says that was entered while a turn ran.
+    async fn queued(&mut self, line: String) -> Flow {
+        if let Some(lines) = &mut self.lines {
+            lines.remember(&line);
+        }
+        let _ = writeln!(io::stderr(), "> {}", plain(&line));
+        self.line(line).await
     }
 
     /// Does what a line says: a command, or a prompt.
@@ -95,7 +132,7 @@ impl Conversation {
             return Flow::Stay;
         }
         match parse(&line) {
-            None => return self.turn(line).await,
+            None => return self.turn(Some(line)).await,
             Some(Ok((Command::Quit, _))) => return Flow::Leave(Exit::Done),
             Some(Ok((command, rest))) => match self.command(command, rest).await {
                 Ok(lines) => tell(&lines),
@@ -106,10 +143,23 @@ impl Conversation {
         Flow::Stay
     }
 
-    async fn turn(&mut self, prompt: String) -> Flow {
+    /// Runs a turn. Where it did not end well, what was to be said next comes back to the prompt.
+    async fn turn(&mut self, prompt: Option<String>) -> Flow {
         let Self { equipped, open, view, signals, .. } = self;
-        view.turn(&equipped.agent, &mut open.session, Prompt::text(prompt), signals).await;
-        if view.quitting() { Flow::Leave(Exit::Interrupted) } else { Flow::Stay }
+        let exit = view.turn(&equipped.agent, &mut open.session, prompt.map(Prompt::text), signals).await;
+        if view.quitting() {
+            return Flow::Leave(Exit::Interrupted);
+        }
+        if matches!(exit, Exit::Interrupted | Exit::Failed) {
+            let unsaid = open.session.take_back();
+            let unsaid = unsaid.iter().map(|prompt| prompt.parts.iter().map(Part::as_text).collect());
+            let typed = view.beside().map(Beside::all);
+            let before = std::mem::take(&mut self.draft);
+            let all: Vec<String> =
+                std::iter::once(before).chain(unsaid).chain(typed).filter(|text: &String| !text.is_empty()).collect();
+            self.draft = all.join("\n");
+        }
+        Flow::Stay
     }
 
     /// Does what a command says. Gives what is to be told.
@@ -221,11 +271,13 @@ impl Conversation {
         Ok(vec![format!("permissions {permissions}, bashMode {ceiling}")])
     }
 
-    /// Waits for a line; none where a signal ends the program. An interrupt from outside counts as Ctrl-C.
-    async fn entered(&mut self) -> Result<Option<Entered>, CliError> {
-        let Some(lines) = self.lines.take() else { return Ok(None) };
-        let before = Modes::now();
-        let next = lines.next();
+    /// Waits for a line. An interrupt from outside counts as Ctrl-C.
+    async fn entered(&mut self) -> Result<Next, CliError> {
+        let Some(lines) = self.lines.take() else { return Ok(Next::Gone) };
+        let typed = self.view.beside().map(Beside::draft).unwrap_or_default();
+        let typed = [std::mem::take(&mut self.draft), typed].concat();
+        let (before, draft) = (Modes::now(), lines.draft());
+        let next = lines.next(typed);
         tokio::pin!(next);
         loop {
             let caught = tokio::select! {
@@ -233,18 +285,54 @@ impl Conversation {
                 entered = &mut next => {
                     let (lines, entered) = entered?;
                     self.lines = Some(lines);
-                    return Ok(Some(entered));
+                    return Ok(Next::Entered(entered));
                 }
                 caught = self.signals.next() => caught,
+                () = self.open.session.news(), if draft.is_some() => break,
             };
             if self.leaving || caught == Caught::Terminate {
-                // The editor still waits for keys, on its thread: it cannot clean up.
+                // An editor that still waits for keys, on its thread, cannot clean up.
+                let _ = timeout(PATIENCE, put_away(next, draft)).await;
                 before.restore();
-                return Ok(None);
+                return Ok(Next::Gone);
             }
             self.leaving = leave_next_time();
         }
+        let (lines, entered) = put_away(next, draft).await?;
+        self.lines = Some(lines);
+        self.signals.forget_interrupts().await;
+        // A line that was entered at that very moment comes with the news.
+        Ok(match entered {
+            Entered::Interrupted { typed } => {
+                self.draft = typed;
+                Next::News
+            }
+            Entered::Line(_) | Entered::End => Next::Entered(entered),
+        })
     }
+}
+
+/// Waits until the prompt is put away, or has ended by itself.
+async fn put_away<T>(prompt: impl Future<Output = T>, draft: Option<Draft>) -> T {
+    tokio::pin!(prompt);
+    let Some(draft) = draft else { return prompt.await };
+    loop {
+        draft.put_away();
+        tokio::select! {
+            biased;
+            ended = &mut prompt => return ended,
+            () = sleep(Duration::from_millis(20)) => {}
+        }
+    }
+}
+
+/// What a prompt ended with.
+enum Next {
+    Entered(Entered),
+    /// Something came in that the model is to be told.
+    News,
+    /// A signal ends the program.
+    Gone,
 }
 
 fn leave_next_time() -> bool {

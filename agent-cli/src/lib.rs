@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod args;
+mod beside;
 mod choose;
 mod command;
 mod converse;
@@ -19,6 +20,7 @@ mod sessions;
 mod setup;
 mod signals;
 mod terminal;
+mod typing;
 mod view;
 mod weights;
 

@@ -46,7 +46,7 @@ pub async fn run(setup: &Setup) -> Result<Exit, CliError> {
     let open = Open::new(setup, earlier, talk)?;
     let gate = choose::gate(setup, &chosen, talk.interactive, talk.attended);
     let equipped = choose::agent(setup, chosen, gate, &open.session.place)?;
-    let view = View::new(setup);
+    let view = View::new(setup, talk.interactive);
     if talk.interactive {
         return Conversation::new(setup, talk, equipped, open, view, signals)?.run(first).await;
     }
@@ -61,7 +61,7 @@ async fn once(
     mut signals: Signals,
     prompt: String,
 ) -> Result<Exit, CliError> {
-    let exit = view.turn(&agent, &mut open.session, Prompt::text(prompt), &mut signals).await;
+    let exit = view.turn(&agent, &mut open.session, Some(Prompt::text(prompt)), &mut signals).await;
     open.session.jobs.end_all();
     view.close(&open.session)?;
     Ok(exit)

@@ -47,6 +47,17 @@ impl Signals {
         })
     }
 
+    /// Takes back interrupts that came and were not looked at.
+    pub async fn forget_interrupts(&mut self) {
+        loop {
+            tokio::select! {
+                biased;
+                _ = self.interrupt.recv() => {}
+                () = tokio::task::yield_now() => return,
+            }
+        }
+    }
+
     /// The next one.
     pub async fn next(&mut self) -> Caught {
         tokio::select! {

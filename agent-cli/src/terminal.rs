@@ -1,15 +1,18 @@
-//! The terminal below the line editor: a key for a question, and modes that are put back.
+//! The terminal below the line editor: keys beside a turn, a key for a question, and modes that are put back.
 
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
 
 use agent_tools::Answer;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
+use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcgetwinsize, tcsetattr};
+use tokio::sync::mpsc;
 
 use crate::signals::{Caught, Signals};
+use crate::typing::Keys;
 
 /// The terminal's modes at some time.
 pub struct Modes(Option<Termios>);
@@ -35,6 +38,119 @@ impl Modes {
             let _ = tcsetattr(io::stdin(), when, modes);
         }
     }
+}
+
+/// The keys while a turn runs: they come one by one and are not echoed; Ctrl-C and Ctrl-Z stay signals. The terminal gets
+/// its own modes back when this is dropped, and nobody is at the keys any more.
+pub struct Keyboard {
+    before: Modes,
+    // A lock, because a thread waits for keys while this side may read what has come: held by whoever reads.
+    reading: Arc<Mutex<()>>,
+    // A channel, because the thread waits where nothing else can. Unbounded, but it holds what a person typed.
+    typed: mpsc::UnboundedReceiver<Vec<u8>>,
+    /// Closed, it ends the thread.
+    stop: Option<io::PipeWriter>,
+    thread: Option<JoinHandle<()>>,
+}
+
+const NONE: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
+/// How long the rest of a sequence may take to come.
+const REST: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
+
+impl Keyboard {
+    /// Takes the keys over; none where that is not possible.
+    pub fn take() -> Option<Self> {
+        let before = Modes::now();
+        let mut keys = before.0.clone()?;
+        // Without IEXTEN some systems keep Ctrl-O and Ctrl-V to themselves; NOFLSH keeps what was typed before Ctrl-C.
+        keys.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO | LocalModes::IEXTEN);
+        keys.local_modes.insert(LocalModes::NOFLSH);
+        keys.special_codes[SpecialCodeIndex::VMIN] = 1;
+        keys.special_codes[SpecialCodeIndex::VTIME] = 0;
+        // Ctrl-\\ would end the program with the terminal as it is.
+        keys.special_codes[SpecialCodeIndex::VQUIT] = 0;
+        let ((stopped, stop), (sender, typed)) = (io::pipe().ok()?, mpsc::unbounded_channel());
+        let reading = Arc::<Mutex<()>>::default();
+        let lock = reading.clone();
+        let thread = thread::Builder::new().spawn(move || watch(&stopped, &lock, &sender)).ok()?;
+        Modes(Some(keys)).set(OptionalActions::Now);
+        bracketed_paste(true);
+        Some(Self { before, reading, typed, stop: Some(stop), thread: Some(thread) })
+    }
+
+    /// Waits for keys. Gives nothing where there will be no more.
+    pub async fn read(&mut self) -> Vec<u8> {
+        self.typed.recv().await.unwrap_or_default()
+    }
+
+    /// All that was typed up to now.
+    pub fn now(&mut self) -> Vec<u8> {
+        let _reading = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut bytes = Vec::new();
+        while let Ok(typed) = self.typed.try_recv() {
+            bytes.extend(typed);
+        }
+        bytes.extend(within(&NONE).unwrap_or_default());
+        bytes
+    }
+}
+
+/// Sends what is typed until it is told to stop, or there is no more.
+fn watch(stopped: &io::PipeReader, reading: &Mutex<()>, typed: &mpsc::UnboundedSender<Vec<u8>>) {
+    let stdin = io::stdin();
+    loop {
+        let mut waiting = [PollFd::new(&stdin, PollFlags::IN), PollFd::new(stopped, PollFlags::IN)];
+        let polled = poll(&mut waiting, None).or_else(interrupted);
+        if polled.is_err() || !waiting[1].revents().is_empty() {
+            return;
+        }
+        let _reading = reading.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(mut bytes) = within(&NONE) else { continue };
+        if Keys::may_go_on(&bytes) {
+            bytes.extend(within(&REST).unwrap_or_default());
+        }
+        let last = bytes.is_empty();
+        if typed.send(bytes).is_err() || last {
+            return;
+        }
+    }
+}
+
+/// What is typed within this time; nothing where there will be no more.
+fn within(time: &Timespec) -> Option<Vec<u8>> {
+    let stdin = io::stdin();
+    let mut waiting = [PollFd::new(&stdin, PollFlags::IN)];
+    if poll(&mut waiting, Some(time)).ok()? == 0 {
+        return None;
+    }
+    let mut keys = [0; 4096];
+    let n = rustix::io::read(stdin.as_fd(), &mut keys).unwrap_or_default();
+    Some(keys[..n].to_vec())
+}
+
+impl Drop for Keyboard {
+    fn drop(&mut self) {
+        self.stop = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+        bracketed_paste(false);
+        self.before.set(OptionalActions::Now);
+    }
+}
+
+fn bracketed_paste(on: bool) {
+    if io::stdout().is_terminal() {
+        let code: &[u8] = if on { b"\x1b[?2004h" } else { b"\x1b[?2004l" };
+        let _ = io::stdout().write_all(code);
+        let _ = io::stdout().flush();
+    }
+}
+
+/// How many columns the terminal has.
+pub fn columns() -> usize {
+    let size = tcgetwinsize(io::stderr()).ok().map(|size| usize::from(size.ws_col));
+    size.filter(|columns| *columns > 0).unwrap_or(80)
 }
 
 /// What a person answered.

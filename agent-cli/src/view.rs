@@ -4,13 +4,14 @@ use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 
 use agent_core::settings::rules;
-use agent_core::{Agent, Ending, Event, Prompt, Session, Stamped, TurnError, start};
+use agent_core::{Agent, Ending, Event, Prompt, Session, Stamped, Steering, TurnError, start, start_on_news};
 use agent_tools::{Answer, GrantKey};
 use tokio_util::sync::CancellationToken;
 
 use crate::args::Output;
+use crate::beside::Beside;
 use crate::error::{CliError, Exit};
-use crate::render::{Screen, Style, Summary, plain};
+use crate::render::{Output as Stdio, Outputs, Screen, Stream, Style, Summary, plain};
 use crate::setup::Setup;
 use crate::signals::{Caught, Signals};
 use crate::terminal::{Key, Question};
@@ -31,7 +32,7 @@ fn style() -> Style {
 
 /// Where events go.
 enum Form {
-    Text(Screen<io::Stdout, io::Stderr>),
+    Text(Screen<Stdio, Stdio>),
     Json(Summary),
     Lines,
 }
@@ -39,6 +40,8 @@ enum Form {
 /// What shows turns.
 pub struct View {
     form: Form,
+    /// Where a person can type while a turn runs.
+    beside: Option<Beside>,
     /// Where rules are saved.
     rules: PathBuf,
     quit: bool,
@@ -46,18 +49,25 @@ pub struct View {
 }
 
 impl View {
-    /// A view in the form that was asked for.
-    pub fn new(setup: &Setup) -> Self {
+    /// A view in the form that was asked for. `interactive`: a person can type while a turn runs.
+    pub fn new(setup: &Setup, interactive: bool) -> Self {
+        let outputs = Outputs::default();
         let form = match setup.args.output {
             Output::Json => Form::Json(Summary::default()),
             Output::StreamJson => Form::Lines,
             Output::Text => {
-                let live = io::stdout().is_terminal();
-                let screen = Screen::new(io::stdout(), io::stderr(), style(), live, setup.settings.preview_lines);
+                let (out, err) = (outputs.stream(Stream::Out), outputs.stream(Stream::Err));
+                let screen = Screen::new(out, err, style(), io::stdout().is_terminal(), setup.settings.preview_lines);
                 Form::Text(screen.within(&setup.world.cwd))
             }
         };
-        Self { form, rules: setup.rules_file(), quit: false, lost: None }
+        let beside = (interactive && setup.args.output == Output::Text).then(|| Beside::new(outputs, style()));
+        Self { form, beside, rules: setup.rules_file(), quit: false, lost: None }
+    }
+
+    /// What was typed while turns ran.
+    pub fn beside(&mut self) -> Option<&mut Beside> {
+        self.beside.as_mut()
     }
 
     /// Whether a turn ended because the program is to end.
@@ -65,37 +75,70 @@ impl View {
         self.quit
     }
 
-    /// Runs one turn to its end. The first interrupt stops it, the second leaves at once.
-    pub async fn turn(&mut self, agent: &Agent, session: &mut Session, prompt: Prompt, signals: &mut Signals) -> Exit {
-        let stop = CancellationToken::new();
-        let mut running = start(agent.clone(), session, prompt, stop.clone());
+    /// Runs one turn to its end; without a prompt it is about what came in. The first interrupt stops it, the second
+    /// leaves at once.
+    pub async fn turn(
+        &mut self,
+        agent: &Agent,
+        session: &mut Session,
+        prompt: Option<Prompt>,
+        signals: &mut Signals,
+    ) -> Exit {
+        let (stop, steering) = (CancellationToken::new(), session.steering());
+        let mut running = match prompt {
+            Some(prompt) => start(agent.clone(), session, prompt, stop.clone()),
+            None => start_on_news(agent.clone(), session, stop.clone()),
+        };
+        self.beside.iter_mut().for_each(Beside::begin);
         let mut exit = Exit::Failed;
-        loop {
-            tokio::select! {
-                biased;
-                caught = signals.next() => {
-                    if stop.is_cancelled() {
-                        self.quit = true;
-                        return Exit::Interrupted;
+        while let Some(happened) = tokio::select! {
+            biased;
+            caught = signals.next() => Some(Happened::Caught(caught)),
+            stamped = running.next() => stamped.map(Happened::Event),
+            bytes = typed(self.beside.as_mut()) => Some(Happened::Typed(bytes)),
+        } {
+            match happened {
+                Happened::Caught(caught) => {
+                    if self.interrupted(caught, &stop, &steering) {
+                        exit = Exit::Interrupted;
+                        break;
                     }
-                    self.quit |= caught == Caught::Terminate;
-                    stop.cancel();
                 }
-                stamped = running.next() => {
-                    let Some(stamped) = stamped else { return exit };
+                Happened::Typed(bytes) => self.beside.iter_mut().for_each(|beside| beside.take(&bytes, &steering)),
+                Happened::Event(stamped) => {
                     if let Event::Ended(ended) = &stamped.event {
                         exit = exit_of(ended);
                     }
-                    self.event(stamped, signals, &stop).await;
+                    self.event(stamped, signals, &stop, &steering).await;
                 }
             }
         }
+        self.beside.iter_mut().for_each(|beside| beside.end(&steering));
+        exit
+    }
+
+    /// Clears what is typed, else stops the turn. Says whether the program is to leave at once.
+    fn interrupted(&mut self, caught: Caught, stop: &CancellationToken, steering: &Steering) -> bool {
+        if let (Caught::Interrupt, Some(beside)) = (caught, &mut self.beside) {
+            // What was typed before Ctrl-C may not have been read yet.
+            beside.catch_up(steering);
+            if beside.clear() {
+                return false;
+            }
+        }
+        let again = stop.is_cancelled();
+        self.quit |= again || caught == Caught::Terminate;
+        stop.cancel();
+        again
     }
 
     /// Shows an event, and answers it where it is a question. Where nobody reads any more the turn is stopped.
-    async fn event(&mut self, stamped: Stamped, signals: &mut Signals, stop: &CancellationToken) {
+    async fn event(&mut self, stamped: Stamped, signals: &mut Signals, stop: &CancellationToken, steering: &Steering) {
         // Before it is shown: what is typed from now on is an answer, what was typed earlier is none.
-        let question = matches!(stamped.event, Event::Ask(_)).then(Question::new);
+        let question = matches!(stamped.event, Event::Ask(_)).then(|| {
+            self.beside.iter_mut().for_each(|beside| beside.end(steering));
+            Question::new()
+        });
         if let Err(error) = self.show(&stamped) {
             stop.cancel();
             // A reader that went away wants no more; nor does a person whose terminal is gone.
@@ -103,7 +146,10 @@ impl View {
                 self.lost.get_or_insert(error);
             }
         }
-        let (Event::Ask(ask), Some(question)) = (stamped.event, question) else { return };
+        let (Event::Ask(ask), Some(question)) = (stamped.event, question) else {
+            self.beside.iter().for_each(Beside::make_room);
+            return;
+        };
         match question.answer(signals).await {
             Ok(Key::Answer(answer)) => ask.answer(answer),
             Ok(Key::Always) => {
@@ -116,6 +162,7 @@ impl View {
             }
         }
         let _ = writeln!(io::stderr());
+        self.beside.iter_mut().for_each(Beside::begin);
     }
 
     /// Saves what was allowed for good; where that fails it holds for the session.
@@ -158,6 +205,20 @@ impl View {
             Form::Json(summary) => crate::command::print_json(&summary.to_json(session)),
             Form::Text(_) | Form::Lines => Ok(()),
         }
+    }
+}
+
+/// What a turn is waited for with.
+enum Happened {
+    Caught(Caught),
+    Event(Stamped),
+    Typed(Vec<u8>),
+}
+
+async fn typed(beside: Option<&mut Beside>) -> Vec<u8> {
+    match beside {
+        Some(beside) => beside.read().await,
+        None => std::future::pending().await,
     }
 }
 

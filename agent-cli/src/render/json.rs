@@ -33,12 +33,9 @@ impl Summary {
                 self.notices.extend(ended.as_ref().ok().and_then(ending_text));
                 self.ended = Some(ended.clone());
             }
-            Event::Prompt(_)
-            | Event::Thinking(_)
-            | Event::Ask(_)
-            | Event::Started { .. }
-            | Event::Output { .. }
-            | Event::Usage(_) => {}
+            // Nor are those before words that were said meanwhile.
+            Event::Prompt(_) => self.answer.clear(),
+            Event::Thinking(_) | Event::Ask(_) | Event::Started { .. } | Event::Output { .. } | Event::Usage(_) => {}
         }
     }
 

@@ -1,9 +1,11 @@
 //! What people see of a turn: one match over the events for each form of output.
 
+mod hold;
 mod json;
 mod style;
 mod terminal;
 
+pub use hold::{Output, Outputs, Stream};
 pub use json::Summary;
 pub use style::{Style, plain};
 pub use terminal::Screen;

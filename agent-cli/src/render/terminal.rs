@@ -3,9 +3,9 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use agent_core::{Ask, Ending, Event, Notice, Tally};
+use agent_core::{Ask, Ending, Event, Notice, Prompt, Tally};
 use agent_tools::diff::Diff;
-use agent_tools::{CallKind, Change, Details, Outline, Status, ToolOutput};
+use agent_tools::{CallKind, Change, Details, Outline, Part, Status, ToolOutput};
 
 use super::ending_text;
 use super::style::{Style, beginning, plain, visible};
@@ -30,13 +30,15 @@ pub struct Screen<O, E> {
     tally: Tally,
     /// The call whose change was shown with a question: it is not shown again.
     proposed: Option<String>,
+    /// The turn has had its prompt: another one was said meanwhile.
+    begun: bool,
 }
 
 impl<O: Write, E: Write> Screen<O, E> {
     /// A screen. `live`: stdout is a terminal.
     pub fn new(out: O, err: E, style: Style, live: bool, preview_lines: usize) -> Self {
         let (cwd, held, tally) = (String::new(), String::new(), Tally::default());
-        Self { out, err, style, live, preview_lines, cwd, held, line_open: false, tally, proposed: None }
+        Self { out, err, style, live, preview_lines, cwd, held, line_open: false, tally, proposed: None, begun: false }
     }
 
     /// Names the working directory, for questions.
@@ -52,7 +54,7 @@ impl<O: Write, E: Write> Screen<O, E> {
     #[deny(clippy::wildcard_enum_match_arm)]
     pub fn event(&mut self, event: &Event) -> io::Result<()> {
         match event {
-            Event::Prompt(_) => self.tally = Tally::default(),
+            Event::Prompt(prompt) => self.prompt(prompt)?,
             Event::Text(text) => self.text(text)?,
             Event::Thinking(text) => self.thinking(text)?,
             Event::Called { call, outline } => self.header(&call.name, outline)?,
@@ -78,6 +80,17 @@ impl<O: Write, E: Write> Screen<O, E> {
             writeln!(self.err, "{}", self.style.dim(line))?;
         }
         Ok(())
+    }
+
+    /// What a turn begins with was typed a moment ago; what is said meanwhile is shown when the model is told.
+    fn prompt(&mut self, prompt: &Prompt) -> io::Result<()> {
+        if !self.begun {
+            (self.begun, self.tally) = (true, Tally::default());
+            return Ok(());
+        }
+        let text: String = prompt.parts.iter().map(Part::as_text).collect();
+        self.commentary()?;
+        self.say(&format!("[you → now] {text}"))
     }
 
     fn text(&mut self, text: &str) -> io::Result<()> {
@@ -254,6 +267,7 @@ impl<O: Write, E: Write> Screen<O, E> {
     }
 
     fn ended<X: std::fmt::Display>(&mut self, ended: Result<&Ending, X>) -> io::Result<()> {
+        self.begun = false;
         let held = std::mem::take(&mut self.held);
         self.out.write_all(held.as_bytes())?;
         self.line_open |= !held.is_empty() && !held.ends_with('\n');

@@ -96,18 +96,24 @@ fn other_keys_do_nothing() {
 
 #[test]
 fn keys_that_were_typed_before_the_question_do_not_answer_it() {
-    let test = Test::new([bash("until [ -e on ]; do sleep 0.05; done"), bash("touch f"), says("Done.")]);
+    let test = Test::new([bash("until [ -e on ]; do sleep 0.05; done"), bash("touch f"), says("Done."), says("Next.")]);
     let mut terminal = asked(&test);
     terminal.sees(QUESTION);
     terminal.types("a");
     terminal.sees("\r\n");
     terminal.types("aaa\rsss");
-    terminal.sees("sss");
+    terminal.sees("» sss");
     fs::write(test.work().join("on"), "").unwrap();
     terminal.sees(QUESTION);
     terminal.types("r");
     terminal.sees("Done.");
-    leaves(terminal);
+    // It was kept for later.
+    terminal.sees("> aaa");
+    terminal.sees("Next.");
+    terminal.sees("> sss");
+    terminal.types("\u{15}");
+    terminal.types(CTRL_D);
+    terminal.ends(0);
     assert!(!test.work().join("f").exists());
 }
 
