@@ -78,7 +78,7 @@ async fn perform(setup: &Setup) -> Result<Exit, CliError> {
         Task::ToolBatch => signals::first(command::tool::batch(setup)).await,
         Task::Check(command) => command::check::run(setup, command, as_json),
         Task::Skills => done(command::skills::run(setup, as_json)),
-        Task::Sessions(task) => done(command::sessions::run(setup, task, as_json)),
+        Task::Sessions(task) => done(command::sessions::run(setup, task, as_json).await),
         Task::Config => done(command::config::run(setup, as_json)),
         Task::Talk | Task::Prompt(_) | Task::ModelFetch | Task::ModelList => Ok(Exit::Done),
     }

@@ -10,6 +10,7 @@ mod skim;
 mod store;
 
 use std::collections::BTreeSet;
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -18,6 +19,8 @@ use agent_tools::text::clipped;
 use agent_tools::{Details, Files, GrantKey, Host, Jobs, Part, Place, Status, ToolContext, ToolOutput};
 
 pub use export::{Exported, json, markdown};
+use tokio::task::JoinHandle;
+
 pub use id::SessionId;
 pub use journal::{Journal, stop_reason};
 pub use load::{LoadError, Loaded, load, read, read_all};
@@ -65,6 +68,8 @@ pub struct Session {
     inbox: Inbox,
     children: Children,
     history: Option<Arc<History>>,
+    /// What was logged last is being made durable.
+    syncing: Option<JoinHandle<io::Result<()>>>,
     journal: Journal,
 }
 
@@ -113,6 +118,7 @@ impl Session {
             changed: BTreeSet::new(),
             inbox: Inbox::default(),
             children: Children::default(),
+            syncing: None,
             journal,
         }
     }
@@ -387,6 +393,20 @@ impl Session {
         if let Some(history) = &self.history {
             // Where it cannot be told the file counts as changed by somebody else: a person decides.
             let _ = history.done(&change.path).await;
+        }
+    }
+
+    /// Begins to make durable what was logged so far, while other things go on.
+    pub(crate) fn begin_sync(&mut self) {
+        // On a thread for what blocks, because the next request is made meanwhile.
+        self.syncing = self.journal.syncing().map(tokio::task::spawn_blocking);
+    }
+
+    /// Waits until what [`Session::begin_sync`] began is done: the world is not changed again before.
+    pub(crate) async fn synced(&mut self) -> Result<(), TurnError> {
+        match self.syncing.take() {
+            Some(syncing) => Ok(syncing.await.map_err(io::Error::other)??),
+            None => Ok(()),
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use agent_core::session::Back;
 use clap::{Arg, ArgMatches, Command, value_parser};
 
 use super::{flag, json};
@@ -33,6 +34,19 @@ pub enum SessionsTask {
         out: Option<PathBuf>,
         /// `--opaque`: with what only the model's provider understands.
         opaque: bool,
+    },
+    /// `agent sessions rewind SESSION TURN`
+    Rewind {
+        /// Which.
+        session: String,
+        /// Back to before this turn, the first being 1.
+        turn: usize,
+        /// `--files`, `--conversation`: what goes back; both without them.
+        back: Back,
+        /// `--dry-run`: only says what it would do.
+        dry_run: bool,
+        /// `--force`: also what was changed by somebody else since.
+        force: bool,
     },
     /// `agent sessions clean --older-than DAYS`
     Clean {
@@ -83,6 +97,20 @@ pub(super) fn command() -> Command {
                 .help("A new file instead of stdout"),
         )
         .arg(flag("opaque", "With the reasoning that only the model's provider can read (json)"));
+    let rewind = Command::new("rewind")
+        .about("Goes back to before a turn: the conversation, and the files that tools changed")
+        .arg(session())
+        .arg(
+            Arg::new("turn")
+                .value_name("TURN")
+                .value_parser(value_parser!(usize))
+                .required(true)
+                .help("Which prompt, the first being 1"),
+        )
+        .arg(flag("files", "Only the files").conflicts_with("conversation"))
+        .arg(flag("conversation", "Only the conversation"))
+        .arg(flag("dry-run", "Only say what would be done"))
+        .arg(flag("force", "Also files that somebody else changed since; what they hold is kept in the session"));
     let clean = Command::new("clean")
         .about("Deletes sessions that were not used for long")
         .arg(
@@ -99,7 +127,7 @@ pub(super) fn command() -> Command {
         .about("The sessions of this project, the one used last first")
         .arg(json())
         .arg(all())
-        .subcommands([rename, delete, export, clean])
+        .subcommands([rename, delete, export, rewind, clean])
 }
 
 pub(super) fn task(matches: &ArgMatches) -> SessionsTask {
@@ -116,6 +144,17 @@ pub(super) fn task(matches: &ArgMatches) -> SessionsTask {
             format: if text(export, "format") == "json" { ExportFormat::Json } else { ExportFormat::Markdown },
             out: export.get_one("out").cloned(),
             opaque: export.get_flag("opaque"),
+        },
+        Some(("rewind", rewind)) => SessionsTask::Rewind {
+            session: text(rewind, "session"),
+            turn: rewind.get_one("turn").copied().unwrap_or_default(),
+            back: match (rewind.get_flag("files"), rewind.get_flag("conversation")) {
+                (true, _) => Back::Files,
+                (_, true) => Back::Conversation,
+                (false, false) => Back::Both,
+            },
+            dry_run: rewind.get_flag("dry-run"),
+            force: rewind.get_flag("force"),
         },
         Some(("clean", clean)) => SessionsTask::Clean {
             days: clean.get_one("days").copied().unwrap_or(u32::MAX),

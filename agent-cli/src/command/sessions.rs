@@ -4,9 +4,10 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use agent_core::session::{self, Exported, Kept, LoadError, Scope, Sessions};
+use agent_core::commands;
+use agent_core::session::{self, Back, Exported, Kept, LoadError, RewindError, Scope, Session, Sessions};
 use agent_tools::masked;
-use agent_tools::text::counted;
+use agent_tools::text::{clipped, counted};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
@@ -14,7 +15,7 @@ use super::{print, print_json};
 use crate::args::{ExportFormat, SessionsTask};
 use crate::error::CliError;
 use crate::render::plain;
-use crate::sessions::{in_use, named};
+use crate::sessions::{self, in_use, named};
 use crate::setup::Setup;
 use crate::view::tell;
 
@@ -22,17 +23,25 @@ use crate::view::tell;
 ///
 /// # Errors
 /// A session that is not there or in use, the disk, output that cannot be written.
-pub fn run(setup: &Setup, task: &SessionsTask, as_json: bool) -> Result<(), CliError> {
-    let sessions = setup.sessions();
+pub async fn run(setup: &Setup, task: &SessionsTask, as_json: bool) -> Result<(), CliError> {
+    let all_sessions = setup.sessions();
     match task {
-        SessionsTask::List { all } => list(&sessions, *all, as_json),
-        SessionsTask::Rename { session, name } => rename(&sessions, session, name),
-        SessionsTask::Delete(meant) => delete(&sessions, meant),
+        SessionsTask::List { all } => list(&all_sessions, *all, as_json),
+        SessionsTask::Rename { session, name } => rename(&all_sessions, session, name),
+        SessionsTask::Delete(meant) => delete(&all_sessions, meant),
         SessionsTask::Export { session, format, out, opaque } => {
-            let text = export(&named(session, &sessions)?, *format, *opaque)?;
+            let text = export(&named(session, &all_sessions)?, *format, *opaque)?;
             out.as_ref().map_or_else(|| print(&text), |file| write(&setup.world.cwd.join(file), &text))
         }
-        SessionsTask::Clean { days, dry_run, all } => clean(&sessions, *days, *dry_run, *all),
+        SessionsTask::Rewind { session, turn, back, dry_run, force } => {
+            let mut setup = setup.clone();
+            setup.args.resume = Some(session.clone());
+            let mut session = sessions::open(&setup, sessions::earlier(&setup)?, None)?;
+            let how = Rewinding { back: *back, dry_run: *dry_run, force: *force };
+            let lines = rewind(&mut session, *turn, how).await?;
+            print(&lines.iter().map(|line| plain(line) + "\n").collect::<String>())
+        }
+        SessionsTask::Clean { days, dry_run, all } => clean(&all_sessions, *days, *dry_run, *all),
     }
 }
 
@@ -112,6 +121,53 @@ fn failed(doing: &str, directory: &Path, error: &io::Error) -> CliError {
         }
         io::ErrorKind::InvalidInput => CliError::usage(error),
         _ => CliError::failed(format!("{doing} the session {}: {error}", id(directory))),
+    }
+}
+
+/// How to go back.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Rewinding {
+    /// What goes back.
+    pub back: Back,
+    /// Only say what would be done.
+    pub dry_run: bool,
+    /// Also what somebody else changed since.
+    pub force: bool,
+}
+
+/// Goes back to before a turn. Gives what is to be told.
+///
+/// # Errors
+/// There is no such turn, somebody else has changed files since, or the disk.
+pub async fn rewind(session: &mut Session, turn: usize, how: Rewinding) -> Result<Vec<String>, CliError> {
+    let undos = match how.dry_run {
+        true => session.files_before(turn),
+        false => session.rewind(turn, how.back, how.force).await,
+    };
+    let undos = undos.map_err(|error| refused(&error, session))?;
+    let begins = session.turns().get(turn.wrapping_sub(1)).map(|turn| format!(": {}", clipped(&turn.preview, 80)));
+    let first = match (how.back, how.dry_run) {
+        (Back::Files, true) => format!("would put the files back to before turn {turn}{}", begins.unwrap_or_default()),
+        (_, true) => format!("would go back to before turn {turn}{}", begins.unwrap_or_default()),
+        (Back::Files, false) => format!("the files are back to before turn {turn}"),
+        (_, false) => format!("back to before turn {turn}"),
+    };
+    let files = undos.iter().filter(|_| how.back != Back::Conversation).map(ToString::to_string);
+    let commands = (how.back != Back::Conversation).then(|| "what commands changed stays as it is".to_owned());
+    Ok(std::iter::once(first).chain(files).chain(commands).collect())
+}
+
+fn refused(error: &RewindError, session: &Session) -> CliError {
+    let wrong = CliError::usage(error);
+    match error {
+        RewindError::Changed { undos } => {
+            let files = undos.iter().map(ToString::to_string);
+            let hint =
+                "--force puts them back all the same; what they hold is kept in the session's directory".to_owned();
+            CliError { hints: files.chain([hint]).collect(), ..wrong }
+        }
+        RewindError::NoTurn { .. } => CliError { hints: commands::turns(session), ..wrong },
+        _ => CliError::failed(error),
     }
 }
 

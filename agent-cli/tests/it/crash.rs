@@ -137,7 +137,7 @@ fn check(form: &str, time: Duration) {
     assert!(fs::read_to_string(&log).unwrap().starts_with(&kept), "the log was changed");
     files_are_whole(&test.work());
     for path in written(&kept) {
-        assert!(Path::new(path).is_file(), "{form} after {time:?}: {path} was written and is gone");
+        assert!(test.work().join(path).is_file(), "{form} after {time:?}: {path} was written and is gone");
     }
     assert!(test.logs().len() > usize::from(killed.acknowledged.contains("sub_agent_start")));
 }

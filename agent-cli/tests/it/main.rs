@@ -12,6 +12,7 @@ mod headless;
 mod inputs;
 mod model;
 mod pty;
+mod rewind;
 mod run;
 mod sessions;
 mod signals;

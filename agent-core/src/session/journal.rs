@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::store::ReadSeek;
+use super::store::{ReadSeek, Syncing};
 use super::{SessionId, Store, text_of};
 use crate::agent::Clock;
 use crate::children::ChildEnd;
@@ -76,6 +76,11 @@ impl Journal {
     pub(crate) fn rewind(&mut self, turn: u64, to_seq: u64) -> io::Result<()> {
         self.write(self.clock.now(), [Record::Rewind { turn, to_seq }])?;
         self.store.sync()
+    }
+
+    /// Makes durable what was written so far: work for another thread.
+    pub(crate) fn syncing(&self) -> Option<Syncing> {
+        self.store.syncing()
     }
 
     /// The log so far, where it can be read.

@@ -41,7 +41,14 @@ pub(super) async fn answer(turn: &mut Turn<'_>, calls: &[Arc<Call>]) -> Result<u
             batch.push(next);
         }
         cx.policy.planning(own_files::open_draft(&cx.place));
+        let changes = !batch[0].only_reads;
+        if changes {
+            turn.session.synced().await?;
+        }
         times = run(turn, &tools, batch, &cx, &mut ups, calls.len()).await?;
+        if changes {
+            turn.session.begin_sync();
+        }
     }
     Ok(times)
 }

@@ -240,7 +240,12 @@ async fn fallbacks_are_found_by_name_and_left_out_without_a_key() {
     let own = "provider: openai\nmodel: m\nbaseUrl: http://own.example/v1\napiKeyEnv: MINE";
     for (yaml, variables, expect, told) in [
         ("provider: openai\nmodel: m", &[K, A][..], "", ""),
-        ("provider: openai\nmodel: m\nfallback: next", &[K], "openai next at https://api.openai.com/v1 OPENAI_API_KEY", ""),
+        (
+            "provider: openai\nmodel: m\nfallback: next",
+            &[K],
+            "openai next at https://api.openai.com/v1 OPENAI_API_KEY",
+            "",
+        ),
         (
             &format!("{own}\nfallback: [n, openai/o, anthropic/claude-x]"),
             &[("MINE", "k"), A],
