@@ -9,7 +9,9 @@ use agent_core::provider::responses::Responses;
 use agent_core::provider::{Delta, ErrorKind, Model, Provider, ProviderError, Request, Stop};
 use agent_core::{Block, Message};
 use futures_util::StreamExt;
-use tokio::net::TcpListener;
+use tokio::io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::mpsc;
 
 use crate::fake_server::{FakeServer, Step, answer, begun, stream};
 
@@ -412,6 +414,65 @@ async fn a_proxy_is_used_where_one_is_named() {
     endpoint.proxy = Some(proxy.url.clone());
     answered(&OpenAi::new(Model::new("openai", "m"), endpoint), "by proxy").await;
     assert!(proxy.asked()[0].head.starts_with("post http://nowhere.invalid/v1/chat/completions http/1.1\r\n"));
+}
+
+/// A proxy that leads every connection to this address, if it is greeted with `CONNECT`; and what it was told.
+async fn tunnel(to: String) -> (String, mpsc::UnboundedReceiver<String>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let (tell, told) = mpsc::unbounded_channel();
+    tokio::spawn(async move {
+        while let Ok((mut client, _)) = listener.accept().await {
+            let mut head = Vec::new();
+            while !head.ends_with(b"\r\n\r\n") && client.read_buf(&mut head).await.unwrap() > 0 {}
+            let head = String::from_utf8(head).unwrap();
+            let answer: &[u8] = if head.contains("Basic dTpwdw==") {
+                b"HTTP/1.1 200 OK\r\n\r\n"
+            } else {
+                b"HTTP/1.1 407 Proxy Authentication Required\r\ncontent-length: 0\r\n\r\n"
+            };
+            tell.send(head).unwrap();
+            client.write_all(answer).await.unwrap();
+            let mut server = TcpStream::connect(&to).await.unwrap();
+            let _ = copy_bidirectional(&mut client, &mut server).await;
+        }
+    });
+    (address, told)
+}
+
+#[tokio::test]
+async fn what_is_encrypted_goes_through_a_proxy_that_sees_only_the_name() {
+    let server = FakeServer::encrypted([stream(&chat("through"), 5)]).await;
+    let (proxy, mut told) = tunnel(server.url.replace("https://", "")).await;
+    let by = |proxy: &str| {
+        let mut endpoint = endpoint("https://model.test/v1");
+        endpoint.proxy = Some(proxy.to_owned());
+        endpoint.ca_cert = Some(std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/ca.pem"));
+        OpenAi::new(Model::new("openai", "m"), endpoint)
+    };
+    answered(&by(&format!("http://u:pw@{proxy}")), "through").await;
+    let head = told.recv().await.unwrap();
+    assert!(head.starts_with("CONNECT model.test:443 HTTP/1.1\r\n"), "{head}");
+    assert!(!head.contains(KEY) && !head.to_lowercase().contains("bearer"), "{head}");
+    assert!(server.asked()[0].head.contains("authorization: bearer sk-case-2001"));
+    let error = failed(&by(&format!("http://u:wrong@{proxy}")), ErrorKind::Network, "no connection").await;
+    assert!(!error.message.contains("wrong"), "{}", error.message);
+}
+
+#[tokio::test]
+async fn servers_here_and_those_named_are_asked_without_the_proxy() {
+    let free = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    let server = FakeServer::start([stream(&chat("direct"), 1000)]).await;
+    let mut here = endpoint(&server.url);
+    here.proxy = Some(format!("http://{free}"));
+    answered(&OpenAi::new(Model::new("openai", "m"), here), "direct").await;
+    for (no_proxy, words) in [("other.invalid", "is the server running?"), ("nowhere.invalid", "is the address right")]
+    {
+        let mut endpoint = endpoint("http://nowhere.invalid/v1");
+        endpoint.proxy = Some(format!("http://{free}"));
+        endpoint.no_proxy = vec![no_proxy.to_owned()];
+        failed(&OpenAi::new(Model::new("openai", "m"), endpoint), ErrorKind::Network, words).await;
+    }
 }
 
 #[tokio::test]
