@@ -3,7 +3,8 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
-use agent_core::commands::{self, Command, parse};
+use agent_core::commands::{self, Command, Rewind, parse};
+use agent_core::session::{Back, RewindError};
 use agent_core::{Agent, Prompt, Session};
 use agent_tools::Part;
 use agent_tools::policy::{Mode, Permissions};
@@ -19,7 +20,7 @@ use crate::sessions;
 use crate::setup::Setup;
 use crate::signals::{Caught, Signals};
 use crate::terminal::Modes;
-use crate::view::{View, tell};
+use crate::view::{View, Work, tell};
 
 /// How long a prompt may take to be put away.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -80,7 +81,7 @@ impl Conversation {
     /// The terminal broke, or the output.
     pub async fn run(mut self, first: Option<String>) -> Result<Exit, CliError> {
         let mut flow = match first {
-            Some(prompt) => self.turn(Some(prompt)).await,
+            Some(prompt) => self.turn(Work::Prompt(Prompt::text(prompt))).await,
             None => Flow::Stay,
         };
         let exit = loop {
@@ -101,7 +102,7 @@ impl Conversation {
         }
         Ok(match self.entered().await? {
             Next::Gone => Flow::Leave(Exit::Interrupted),
-            Next::News => self.turn(None).await,
+            Next::News => self.turn(Work::News).await,
             Next::Entered(Entered::End) => Flow::Leave(Exit::Done),
             Next::Entered(Entered::Interrupted { typed }) if self.leaving && typed.is_empty() => {
                 Flow::Leave(Exit::Interrupted)
@@ -132,8 +133,9 @@ impl Conversation {
             return Flow::Stay;
         }
         match parse(&line) {
-            None => return self.turn(Some(line)).await,
+            None => return self.turn(Work::Prompt(Prompt::text(line))).await,
             Some(Ok((Command::Quit, _))) => return Flow::Leave(Exit::Done),
+            Some(Ok((Command::Compact, _))) => return self.turn(Work::Compact).await,
             Some(Ok((command, rest))) => match self.command(command, rest).await {
                 Ok(lines) => tell(&lines),
                 Err(error) => tell(&[error.to_string()]),
@@ -144,9 +146,9 @@ impl Conversation {
     }
 
     /// Runs a turn. Where it did not end well, what was to be said next comes back to the prompt.
-    async fn turn(&mut self, prompt: Option<String>) -> Flow {
+    async fn turn(&mut self, work: Work) -> Flow {
         let Self { equipped, open, view, signals, .. } = self;
-        let exit = view.turn(&equipped.agent, &mut open.session, prompt.map(Prompt::text), signals).await;
+        let exit = view.turn(&equipped.agent, &mut open.session, work, signals).await;
         if view.quitting() {
             return Flow::Leave(Exit::Interrupted);
         }
@@ -176,7 +178,9 @@ impl Conversation {
             Command::Skills => commands::skills(&self.equipped.skills),
             Command::Tools => commands::tools(&self.agent().tools),
             Command::Tasks => commands::tasks(&self.session().jobs),
-            Command::Quit => Vec::new(),
+            Command::Context => commands::context(self.agent(), self.session()),
+            Command::Rewind => self.rewind(rest).await?,
+            Command::Compact | Command::Quit => Vec::new(),
         })
     }
 
@@ -252,6 +256,29 @@ impl Conversation {
         self.equipped = choose::agent(&setup, chosen, self.equipped.gate.clone(), &self.open.session.place)?;
         self.setup = setup;
         Ok(vec![line])
+    }
+
+    /// Lists the turns, tells what going back changes, or goes back.
+    async fn rewind(&mut self, rest: &str) -> Result<Vec<String>, CliError> {
+        let session = &mut self.open.session;
+        let (turn, back, forced) = match commands::rewind(rest).map_err(CliError::usage)? {
+            Rewind::List => return Ok(commands::turns(session)),
+            Rewind::Preview(turn) => return commands::rewind_preview(session, turn).map_err(CliError::failed),
+            Rewind::Go { turn, back, forced } => (turn, back, forced),
+        };
+        let undos = session.rewind(turn, back, forced).await.map_err(|error| match error {
+            RewindError::Changed { ref undos } => {
+                let files: Vec<String> = undos.iter().map(|undo| format!("\n  {undo}")).collect();
+                CliError::failed(format!("{error}{}", files.concat())).hint("the same with `force` behind it does it")
+            }
+            error => CliError::failed(error),
+        })?;
+        let mut told: Vec<String> = undos.iter().map(ToString::to_string).collect();
+        told.push(match back {
+            Back::Both | Back::Conversation => format!("the conversation is that of before turn {turn}"),
+            Back::Files => format!("the files are those of before turn {turn}"),
+        });
+        Ok(told)
     }
 
     /// Shows or changes what may run without a question.

@@ -14,7 +14,7 @@ use crate::piped;
 use crate::sessions::{self, Earlier};
 use crate::setup::Setup;
 use crate::signals::Signals;
-use crate::view::{View, tell};
+use crate::view::{View, Work, tell};
 
 /// How this run talks to people.
 #[derive(Debug, Clone, Copy)]
@@ -61,7 +61,7 @@ async fn once(
     mut signals: Signals,
     prompt: String,
 ) -> Result<Exit, CliError> {
-    let exit = view.turn(&agent, &mut open.session, Some(Prompt::text(prompt)), &mut signals).await;
+    let exit = view.turn(&agent, &mut open.session, Work::Prompt(Prompt::text(prompt)), &mut signals).await;
     open.session.jobs.end_all();
     view.close(&open.session)?;
     Ok(exit)

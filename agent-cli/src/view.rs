@@ -4,7 +4,9 @@ use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 
 use agent_core::settings::rules;
-use agent_core::{Agent, Ending, Event, Prompt, Session, Stamped, Steering, TurnError, start, start_on_news};
+use agent_core::{
+    Agent, Ending, Event, Prompt, Session, Stamped, Steering, TurnError, start, start_compacting, start_on_news,
+};
 use agent_tools::{Answer, GrantKey};
 use tokio_util::sync::CancellationToken;
 
@@ -75,19 +77,13 @@ impl View {
         self.quit
     }
 
-    /// Runs one turn to its end; without a prompt it is about what came in. The first interrupt stops it, the second
-    /// leaves at once.
-    pub async fn turn(
-        &mut self,
-        agent: &Agent,
-        session: &mut Session,
-        prompt: Option<Prompt>,
-        signals: &mut Signals,
-    ) -> Exit {
+    /// Runs one turn to its end. The first interrupt stops it, the second leaves at once.
+    pub async fn turn(&mut self, agent: &Agent, session: &mut Session, work: Work, signals: &mut Signals) -> Exit {
         let (stop, steering) = (CancellationToken::new(), session.steering());
-        let mut running = match prompt {
-            Some(prompt) => start(agent.clone(), session, prompt, stop.clone()),
-            None => start_on_news(agent.clone(), session, stop.clone()),
+        let mut running = match work {
+            Work::Prompt(prompt) => start(agent.clone(), session, prompt, stop.clone()),
+            Work::News => start_on_news(agent.clone(), session, stop.clone()),
+            Work::Compact => start_compacting(agent.clone(), session, stop.clone()),
         };
         self.beside.iter_mut().for_each(Beside::begin);
         let mut exit = Exit::Failed;
@@ -206,6 +202,16 @@ impl View {
             Form::Text(_) | Form::Lines => Ok(()),
         }
     }
+}
+
+/// What a turn is for.
+pub enum Work {
+    /// A prompt.
+    Prompt(Prompt),
+    /// What came in since the last turn.
+    News,
+    /// A summary of the conversation.
+    Compact,
 }
 
 /// What a turn is waited for with.

@@ -9,7 +9,8 @@ use agent_tools::{Jobs, Tools};
 use crate::agent::Agent;
 use crate::context::shares;
 use crate::event::UsageReport;
-use crate::session::{Session, TurnStart};
+use crate::history::UndoState;
+use crate::session::{Back, RewindError, Session, TurnStart};
 use crate::settings::{Compact, nearest_of};
 
 /// A command.
@@ -23,12 +24,18 @@ pub enum Command {
     Resume,
     /// Goes on in a copy of this session.
     Fork,
+    /// Summarises the conversation.
+    Compact,
     /// Shows or changes the model.
     Model,
     /// Shows or changes what may run without a question.
     Mode,
+    /// Tells what fills the context.
+    Context,
     /// Tells what the session has cost.
     Cost,
+    /// Goes back to before a turn.
+    Rewind,
     /// Lists the skills.
     Skills,
     /// Lists the tools.
@@ -61,14 +68,19 @@ pub const COMMANDS: &[CommandSpec] = &[
     spec(Command::New, "new", "", "Go on in a new session"),
     spec(Command::Resume, "resume", "[ID|NAME]", "Go on with an earlier session; the last one if none is named"),
     spec(Command::Fork, "fork", "", "Go on in a copy of this session"),
+    spec(Command::Compact, "compact", "", "Replace the older part of the conversation by a summary"),
     spec(Command::Model, "model", "[NAME|PROVIDER/NAME]", "Show the model, or go on with another one"),
     spec(Command::Mode, "mode", "[ask|auto|allow|DIGITS]", "Show or change what may run without a question"),
+    spec(Command::Context, "context", "", "How full the context is, and with what"),
     spec(Command::Cost, "cost", "", "What the session has cost so far"),
+    spec(Command::Rewind, "rewind", REWIND, "List the turns, show what going back changes, or go back to before one"),
     spec(Command::Skills, "skills", "", "The skills"),
     spec(Command::Tools, "tools", "", "The tools that the model has"),
     spec(Command::Tasks, "tasks", "", "The background commands"),
     CommandSpec { alias: Some("exit"), ..spec(Command::Quit, "quit", "", "Leave") },
 ];
+
+const REWIND: &str = "[TURN [both|conversation|files] [force]]";
 
 const fn spec(command: Command, name: &'static str, argument: &'static str, help: &'static str) -> CommandSpec {
     CommandSpec { command, name, alias: None, argument, help }
@@ -182,6 +194,67 @@ pub fn context(agent: &Agent, session: &Session) -> Vec<String> {
     lines
 }
 
+/// What `/rewind` is to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rewind {
+    /// List the turns.
+    List,
+    /// Tell what going back to before this turn changes.
+    Preview(usize),
+    /// Go back.
+    Go {
+        /// To before this turn, the first being 1.
+        turn: usize,
+        /// What goes back.
+        back: Back,
+        /// Also over what somebody else has changed since.
+        forced: bool,
+    },
+}
+
+/// Reads what stands behind `/rewind`.
+///
+/// # Errors
+/// It is none of its forms; in words for a person.
+pub fn rewind(rest: &str) -> Result<Rewind, String> {
+    let mut words = rest.split_whitespace();
+    let Some(turn) = words.next() else { return Ok(Rewind::List) };
+    let wrong = || format!("that is none of: /rewind {REWIND}");
+    let turn = turn.parse().map_err(|_| wrong())?;
+    let back = match words.next() {
+        None => return Ok(Rewind::Preview(turn)),
+        Some("both") => Back::Both,
+        Some("conversation") => Back::Conversation,
+        Some("files") => Back::Files,
+        Some(_) => return Err(wrong()),
+    };
+    match (words.next(), words.next()) {
+        (None, _) => Ok(Rewind::Go { turn, back, forced: false }),
+        (Some("force"), None) => Ok(Rewind::Go { turn, back, forced: true }),
+        (Some(_), _) => Err(wrong()),
+    }
+}
+
+/// What going back to before a turn changes, and how to do it.
+///
+/// # Errors
+/// There is no such turn; the disk.
+pub fn rewind_preview(session: &Session, turn: usize) -> Result<Vec<String>, RewindError> {
+    let undos = session.files_before(turn)?;
+    let prompt = turn.checked_sub(1).and_then(|at| session.turns().get(at));
+    let prompt = prompt.and_then(|turn| turn.preview.lines().next()).unwrap_or_default();
+    let mut lines = vec![format!("to before turn {turn}: {}", clipped(prompt, 80))];
+    lines.extend(undos.iter().map(|undo| format!("  {undo}")));
+    if undos.is_empty() {
+        lines.push("  no tool has changed files since; what commands changed stays".into());
+    }
+    lines.push(format!("/rewind {turn} both, or conversation, or files, does it"));
+    if undos.iter().any(|undo| undo.state == UndoState::Changed) {
+        lines.push("with `force` behind it also over what was changed by somebody else, which is kept".into());
+    }
+    Ok(lines)
+}
+
 /// `/rewind` without a turn: the turns, a line each.
 pub fn turns(session: &Session) -> Vec<String> {
     let line = |(at, turn): (usize, &TurnStart)| {
@@ -284,6 +357,23 @@ mod tests {
             "{help:#?}"
         );
         assert!(help[2].starts_with("/resume [ID|NAME]  "));
+    }
+
+    #[test]
+    fn rewind_says_what_how_far_and_how() {
+        let go = |turn, back, forced| Ok(Rewind::Go { turn, back, forced });
+        for (rest, expect) in [
+            ("", Ok(Rewind::List)),
+            ("3", Ok(Rewind::Preview(3))),
+            ("3 both", go(3, Back::Both, false)),
+            ("3 conversation", go(3, Back::Conversation, false)),
+            ("12  files force", go(12, Back::Files, true)),
+        ] {
+            assert_eq!(rewind(rest), expect, "{rest}");
+        }
+        for wrong in ["x", "-1", "3 all", "3 force", "3 both now", "3 both force now"] {
+            assert!(rewind(wrong).unwrap_err().starts_with("that is none of: /rewind [TURN "), "{wrong}");
+        }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::model::{bash, conversation, says};
+use crate::model::{bash, calls, conversation, says};
 use crate::pty::{CTRL_D, PROMPT, Terminal};
 use crate::run::{Test, until};
 
@@ -42,6 +42,10 @@ fn what_only_tells_asks_no_model() {
         ("/fork", "there is nothing to copy yet"),
         ("/resume", "there is no session before this one"),
         ("/resume nope", "there is no session nope"),
+        ("/context", "system prompt"),
+        ("/rewind", "there is nothing to go back to"),
+        ("/rewind 7", "there is no turn 7"),
+        ("/rewind x", "that is none of: /rewind"),
     ] {
         shows(&mut terminal, line, wanted);
     }
@@ -104,12 +108,47 @@ fn the_model_can_be_changed_between_prompts() {
 #[test]
 fn another_session_ends_what_runs_in_the_background() {
     let background = serde_json::json!({"command": "sleep 98.301", "background": true});
-    let test = Test::new([crate::model::calls("Bash", &background), says("It runs.")]).full();
+    let test = Test::new([calls("Bash", &background), says("It runs.")]).full();
     let test = test.args(["--permissions", "allow"]);
     let mut terminal = test.terminal();
     shows(&mut terminal, "go", "It runs.");
     shows(&mut terminal, "/tasks", "sleep 98.301");
     shows(&mut terminal, "/new", "1 background command(s) of the session before were stopped");
     until("the command is gone", || !crate::pty::lives("sleep 98.301"));
+    leaves(terminal);
+}
+
+#[test]
+fn conversation_and_files_go_back() {
+    let write = |content: &str| calls("write_file", &serde_json::json!({"path": "f", "content": content}));
+    let test = Test::new([write("one\n"), says("One."), write("two\n"), says("Two."), says("Three."), says("Four.")]);
+    let test = test.settings("editTools: true\n").args(["--permissions", "allow"]);
+    let mut terminal = test.terminal();
+    shows(&mut terminal, "first", "One.");
+    shows(&mut terminal, "second", "Two.");
+    shows(&mut terminal, "third", "Three.");
+    shows(&mut terminal, "/rewind", "   2  second");
+    let preview = shows(&mut terminal, "/rewind 2", "does it");
+    assert!(preview.contains("to before turn 2: second") && preview.contains("/f is put back"), "{preview}");
+    let file = test.work().join("f");
+    fs::write(&file, "mine\n").unwrap();
+    shows(&mut terminal, "/rewind 2 both", "`force`");
+    assert_eq!(fs::read_to_string(&file).unwrap(), "mine\n");
+    fs::write(&file, "two\n").unwrap();
+    shows(&mut terminal, "/rewind 2 both", "the conversation is that of before turn 2");
+    assert_eq!(fs::read_to_string(&file).unwrap(), "one\n");
+    shows(&mut terminal, "fourth", "Four.");
+    leaves(terminal);
+    let said = texts(&test.model.asked()[5]);
+    assert!(said.contains(&"One.".to_owned()) && !said.contains(&"Two.".to_owned()), "{said:?}");
+}
+
+#[test]
+fn a_conversation_is_compacted_when_a_person_says_so() {
+    let test = Test::new([says("One.")]);
+    let mut terminal = test.terminal();
+    shows(&mut terminal, "first", "One.");
+    // There is hardly anything to summarise; either way the person is told and goes on.
+    shows(&mut terminal, "/compact", "compact");
     leaves(terminal);
 }
