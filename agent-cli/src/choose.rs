@@ -143,11 +143,25 @@ pub fn agent(setup: &Setup, chosen: Chosen, gate: Arc<Gate>, place: &Place) -> R
     };
     let (mut agent, read) = assemble(&setup.settings, chosen.provider, tools, gate.clone(), &surroundings);
     agent.fallbacks = chosen.fallbacks;
+    priced(&agent)?;
     if chosen.local && !setup.settings.is_set("maxTurns") {
         agent.limits.max_turns = weights::STEPS;
     }
     tell(&read.into_iter().filter_map(|file| file.notice).collect::<Vec<_>>());
     Ok(Equipped { agent, gate, skills })
+}
+
+/// A limit of money holds only where the prices are known.
+fn priced(agent: &Agent) -> Result<(), CliError> {
+    let models = std::iter::once(&agent.provider).chain(&agent.fallbacks).map(|provider| provider.model());
+    match models.filter(|model| model.prices.is_none()).find(|_| agent.limits.max_cost.is_some()) {
+        None => Ok(()),
+        Some(model) => Err(CliError::usage(format!("maxCost cannot be held: the prices of {} are not known", model.name))
+            .hint(format!(
+                "set them in your settings (`models: {{{}: {{cost: {{input: 3, output: 15}}}}}}`, dollars per million tokens), or leave maxCost out",
+                model.name
+            ))),
+    }
 }
 
 /// The settings with another model: `NAME` of the same provider, or `PROVIDER/NAME`. Address and key are those of one

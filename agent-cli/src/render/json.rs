@@ -1,5 +1,6 @@
 //! `--output json`: one object at the end.
 
+use agent_core::context::hit_rate;
 use agent_core::session::stop_reason;
 use agent_core::{Ending, Event, Notice, Session, Tally, TurnError};
 use serde_json::{Value, json};
@@ -63,7 +64,13 @@ impl Summary {
                 "output_tokens": usage.total.output_tokens,
                 "cache_read_input_tokens": usage.total.cache_read_input_tokens,
                 "cache_creation_input_tokens": usage.total.cache_creation_input_tokens,
+                "total_input_tokens": usage.total.input_tokens,
+                "total_output_tokens": usage.total.output_tokens,
                 "agent_request_count": usage.requests,
+                "compact_request_count": usage.compactions,
+                "current_context_tokens": usage.context,
+                "cache_hit_rate": hit_rate(&usage.total),
+                "total_cost": usage.cost,
             },
             "counters": {"commands": self.tally.commands, "file_ops": self.tally.files, "skills": self.tally.skills},
             "files_changed": session.files_changed().map(|p| p.to_string_lossy()).collect::<Vec<_>>(),

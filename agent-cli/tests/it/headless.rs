@@ -211,3 +211,21 @@ fn a_prompt_without_end_is_refused() {
     test.run().code(2).stdout("").tells(&["longer than 16 MiB"]);
     assert!(test.model.asked().is_empty() && test.logs().is_empty());
 }
+
+#[test]
+fn money_is_counted_limited_and_not_guessed() {
+    let prices = "models: {m: {cost: {input: 1000, output: 1000}}}\n";
+    // Each answer has 11 tokens sent and 7 received: 18 tenths of a cent.
+    let test = Test::new([bash("echo 1"), bash("echo 2"), says("done")]).settings(prices);
+    let test = test.args(["--model", "m", "--output", "json", "--max-cost", "0.03", "--permissions", "allow", "go"]);
+    let told = test.run().code(3).json();
+    assert_eq!((told["stop_reason"].as_str(), test.model.asked().len()), (Some("max_cost"), 2), "{told:#}");
+    assert!((told["usage"]["total_cost"].as_f64().unwrap() - 0.036).abs() < 1e-9, "{told:#}");
+
+    let test = test.again(["--model", "other", "--max-cost", "1", "go"]);
+    test.run().code(2).tells(&["maxCost cannot be held: the prices of other are not known", "models: {other: {cost:"]);
+
+    let test = test.again(["--model", "other", "--output", "json", "go"]);
+    let told = test.run().code(0).json();
+    assert!(told["usage"]["total_cost"].is_null(), "unknown is not 0: {told:#}");
+}
