@@ -1,17 +1,20 @@
 //! A conversation at the terminal: prompts and commands as they are typed, until the person leaves.
 
 use std::io::{self, Write};
+use std::path::Path;
 use std::time::Duration;
 
 use agent_core::commands::{self, Command, Rewind, parse};
-use agent_core::session::{Back, RewindError};
+use agent_core::session::{Back, RewindError, Scope};
 use agent_core::{Agent, Prompt, Session};
 use agent_tools::Part;
 use agent_tools::policy::{Mode, Permissions};
 use tokio::time::{sleep, timeout};
 
+use crate::args::ExportFormat;
 use crate::beside::Beside;
 use crate::choose::{self, Equipped};
+use crate::command::sessions::{export, write};
 use crate::error::{CliError, Exit};
 use crate::lines::{Draft, Entered, Lines};
 use crate::render::plain;
@@ -180,6 +183,7 @@ impl Conversation {
             Command::Tasks => commands::tasks(&self.session().jobs),
             Command::Context => commands::context(self.agent(), self.session()),
             Command::Rewind => self.rewind(rest).await?,
+            Command::Export => self.export(rest)?,
             Command::Compact | Command::Quit => Vec::new(),
         })
     }
@@ -218,7 +222,7 @@ impl Conversation {
 
     fn resume(&mut self, name: &str) -> Result<Vec<String>, CliError> {
         let name = if name.is_empty() { self.last_but_this()? } else { name.to_owned() };
-        if name == self.session().id.as_str() {
+        if sessions::named(&name, &self.setup.sessions())?.file_name() == Some(self.session().id.as_str().as_ref()) {
             return Ok(vec!["that is this session".into()]);
         }
         self.switch(&self.elsewhere(Some(name), false))
@@ -226,10 +230,24 @@ impl Conversation {
 
     /// The session that was used last, this one aside.
     fn last_but_this(&self) -> Result<String, CliError> {
-        let last = self.setup.sessions().latest();
-        let last = last.and_then(|directory| Some(directory.file_name()?.to_str()?.to_owned()));
-        last.filter(|id| *id != self.session().id.as_str())
-            .ok_or_else(|| CliError::usage("there is no session before this one").hint("/resume and a session's id"))
+        let kept = self.setup.sessions().list(Scope::default());
+        let other = kept.into_iter().find(|kept| kept.id != self.session().id);
+        other.map(|kept| kept.id.as_str().to_owned()).ok_or_else(|| {
+            CliError::usage("there is no session before this one").hint("/resume and a session's id or name")
+        })
+    }
+
+    /// Writes the session into a new file, as a page or as JSON.
+    fn export(&self, file: &str) -> Result<Vec<String>, CliError> {
+        let kept = self.session().place.store.as_deref().filter(|_| !self.setup.args.no_session);
+        let Some(directory) = kept.filter(|_| !self.session().messages().is_empty()) else {
+            return Err(CliError::usage("there is nothing to export: this session is not kept, or has not begun"));
+        };
+        let file = if file.is_empty() { format!("{}.md", self.session().id.as_str()) } else { file.to_owned() };
+        let json = Path::new(&file).extension().is_some_and(|extension| extension == "json");
+        let text = export(directory, if json { ExportFormat::Json } else { ExportFormat::Markdown }, false)?;
+        write(&self.setup.world.cwd.join(&file), &text)?;
+        Ok(vec![format!("written to {file}")])
     }
 
     fn fork(&mut self) -> Result<Vec<String>, CliError> {

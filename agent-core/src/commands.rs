@@ -42,6 +42,8 @@ pub enum Command {
     Tools,
     /// Lists the background commands.
     Tasks,
+    /// Writes the conversation into a file.
+    Export,
     /// Leaves.
     Quit,
 }
@@ -77,6 +79,7 @@ pub const COMMANDS: &[CommandSpec] = &[
     spec(Command::Skills, "skills", "", "The skills"),
     spec(Command::Tools, "tools", "", "The tools that the model has"),
     spec(Command::Tasks, "tasks", "", "The background commands"),
+    spec(Command::Export, "export", "[FILE]", "Write the conversation into a new file: FILE.md, or FILE.json"),
     CommandSpec { alias: Some("exit"), ..spec(Command::Quit, "quit", "", "Leave") },
 ];
 

@@ -172,7 +172,10 @@ fn refused(error: &RewindError, session: &Session) -> CliError {
 }
 
 /// The text of an export.
-fn export(directory: &Path, format: ExportFormat, opaque: bool) -> Result<String, CliError> {
+///
+/// # Errors
+/// The log cannot be read.
+pub fn export(directory: &Path, format: ExportFormat, opaque: bool) -> Result<String, CliError> {
     let path = Sessions::log(directory);
     let loaded = File::open(&path).map_err(LoadError::from).and_then(session::read_all);
     let reading = |error| CliError::usage(format!("reading the session {}: {error}", path.display()));
@@ -188,7 +191,10 @@ fn export(directory: &Path, format: ExportFormat, opaque: bool) -> Result<String
 }
 
 /// Writes a new file: what is there already stays.
-fn write(path: &Path, text: &str) -> Result<(), CliError> {
+///
+/// # Errors
+/// It is there already, or the disk.
+pub fn write(path: &Path, text: &str) -> Result<(), CliError> {
     let written = File::create_new(path).and_then(|mut file| file.write_all(text.as_bytes()));
     written.map_err(|error| match error.kind() {
         io::ErrorKind::AlreadyExists => CliError::usage(format!("{} is there already", path.display()))

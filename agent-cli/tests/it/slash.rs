@@ -41,7 +41,8 @@ fn what_only_tells_asks_no_model() {
         ("/new things", "/new takes nothing behind it"),
         ("/fork", "there is nothing to copy yet"),
         ("/resume", "there is no session before this one"),
-        ("/resume nope", "there is no session nope"),
+        ("/resume nope", "nope"),
+        ("/export", "there is nothing to export"),
         ("/context", "system prompt"),
         ("/rewind", "there is nothing to go back to"),
         ("/rewind 7", "there is no turn 7"),
@@ -65,7 +66,7 @@ fn sessions_are_left_and_gone_on_with() {
     shows(&mut terminal, "/new", "0 messages so far");
     shows(&mut terminal, "second", "Two.");
     let kept = fs::read(&first).unwrap();
-    shows(&mut terminal, &format!("/resume {id}"), "2 messages so far");
+    shows(&mut terminal, "/resume", "2 messages so far");
     shows(&mut terminal, &format!("/resume {id}"), "that is this session");
     shows(&mut terminal, "/fork", "2 messages so far");
     shows(&mut terminal, "third", "Three.");
@@ -151,4 +152,19 @@ fn a_conversation_is_compacted_when_a_person_says_so() {
     // There is hardly anything to summarise; either way the person is told and goes on.
     shows(&mut terminal, "/compact", "compact");
     leaves(terminal);
+}
+
+#[test]
+fn a_conversation_is_exported_into_a_new_file() {
+    let test = Test::new([says("One.")]);
+    let mut terminal = test.terminal();
+    shows(&mut terminal, "first", "One.");
+    shows(&mut terminal, "/export talk.md", "written to talk.md");
+    shows(&mut terminal, "/export talk.md", "talk.md is there already");
+    shows(&mut terminal, "/export talk.json", "written to talk.json");
+    leaves(terminal);
+    let page = fs::read_to_string(test.work().join("talk.md")).unwrap();
+    assert!(page.contains("first") && page.contains("One."), "{page}");
+    let json = fs::read(test.work().join("talk.json")).unwrap();
+    assert!(serde_json::from_slice::<serde_json::Value>(&json).unwrap().is_object());
 }
