@@ -7,14 +7,14 @@ use std::collections::HashSet;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, ChildStdout, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 
 use crate::model::{Answer, Model, all, calls, says};
-use crate::run::{Test, ended};
+use crate::run::{Outcome, Test, ended};
 
 const RUNS: u64 = 60;
 const ROUNDS: usize = 20;
@@ -187,4 +187,58 @@ fn a_session_that_is_killed_at_any_moment_goes_on() {
             scope.spawn(move || moments.for_each(|moment| check(form, *moment)));
         }
     });
+}
+
+/// The program where its sessions lie on a disk of their own, which is mounted with these options. What was on it is
+/// there at the end.
+fn on_disk(test: &Test, options: &str) -> Outcome {
+    let kept = test.sessions().with_file_name("kept");
+    let inner = test.command();
+    let mut outer = Command::new("unshare");
+    outer.args(["-m", "sh", "-c", DISK, "sh"]).arg(options).arg(test.sessions()).arg(&kept);
+    outer.arg(inner.get_program()).args(inner.get_args());
+    outer.env_clear().envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    outer.current_dir(inner.get_current_dir().unwrap()).stdin(Stdio::null());
+    let out = outer.output().unwrap();
+    fs::remove_dir(test.sessions()).unwrap();
+    fs::rename(kept, test.sessions()).unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    Outcome { code: out.status.code(), stdout: text(out.stdout), stderr: text(out.stderr) }
+}
+
+const DISK: &str = r#"
+mkdir -p "$2" && mount -t tmpfs -o "$1" none "$2" || exit 99
+dir=$2 kept=$3; shift 3
+"$@"; code=$?
+cp -r "$dir/." "$kept"; exit $code"#;
+
+#[test]
+fn a_full_disk_ends_the_turn_with_whole_lines_and_the_session_goes_on_where_there_is_room() {
+    let test = test("openai").args(["main task"]);
+    let out = on_disk(&test, "size=96k");
+    let last = out.stdout.lines().last().unwrap_or_default();
+    assert_eq!(out.code, Some(1), "{last} {}", out.stderr);
+    assert!(last.contains("the session could not be saved") && last.contains("No space left on device"), "{last}");
+    assert!(!out.stderr.contains("panicked"), "{}", out.stderr);
+    let log = test.logs().into_iter().find(|log| !log.to_string_lossy().contains("/sub_")).unwrap();
+    let kept = fs::read_to_string(&log).unwrap();
+    for line in kept.lines() {
+        assert!(serde_json::from_str::<Value>(line).is_ok(), "a torn line: {line}");
+    }
+    files_are_whole(&test.work());
+    let id = log.parent().unwrap().file_name().unwrap().to_str().unwrap().to_owned();
+    let mut resumed = start(&test, &["--resume", &id, "go on with the main task"]);
+    let told = whole_lines(resumed.stdout.take().unwrap());
+    assert_eq!((ended(&mut resumed), test.model.faults()), (Some(0), Vec::new()));
+    assert!(told.contains("all done"));
+}
+
+#[test]
+fn a_disk_that_cannot_be_written_is_told_before_the_model_is_asked() {
+    let test = test("openai").args(["main task"]);
+    let out = on_disk(&test, "ro").code(1);
+    for words in ["the session could not be saved", "Read-only file system", "--no-session saves nothing"] {
+        assert!(out.stdout.contains(words), "{out:#?}");
+    }
+    assert_eq!(test.model.asked().len(), 0);
 }

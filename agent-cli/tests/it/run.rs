@@ -103,10 +103,15 @@ impl Test {
         self.root.path().join("agent/config.yaml")
     }
 
+    /// Where all sessions lie.
+    pub fn sessions(&self) -> PathBuf {
+        self.root.path().join("agent/sessions")
+    }
+
     /// The logs of all sessions, the oldest first.
     pub fn logs(&self) -> Vec<PathBuf> {
         let mut logs = Vec::new();
-        for project in entries(&self.root.path().join("agent/sessions")) {
+        for project in entries(&self.sessions()) {
             logs.extend(entries(&project).into_iter().map(|session| session.join("log.jsonl")).filter(|l| l.is_file()));
         }
         logs.sort();

@@ -114,16 +114,18 @@ impl Journal {
         (Self::new(id, store, self.clock.clone(), self.cwd.clone()), directory)
     }
 
-    /// Writes the end of a turn. Where that fails the event carries the failure.
+    /// Writes the end of a turn. Where that fails the event carries the failure, and the line that the log does not have.
     pub(crate) fn record_end(&mut self, ended: Result<Ending, TurnError>) -> Stamped {
-        let event = Event::Ended(ended);
-        let at = self.clock.now();
-        match self.record(event, None).and_then(|stamped| self.store.sync().map(|()| stamped)) {
-            Ok(stamped) => stamped,
-            Err(error) => {
-                Stamped { session: self.session.clone(), at, event: Event::Ended(Err(error.into())), lines: "".into() }
-            }
-        }
+        let written = self.record(Event::Ended(ended), None);
+        let error = match written.and_then(|stamped| self.store.sync().map(|()| stamped)) {
+            Ok(stamped) => return stamped,
+            Err(error) => TurnError::from(error),
+        };
+        let (at, mut lines) = (self.clock.now(), String::new());
+        let record = Record::Error { message: error.to_string() };
+        // A line of text and numbers can be written down.
+        let _ = Line { record, ts: at, seq: self.seq + 1 }.write(&mut lines);
+        Stamped { session: self.session.clone(), at, event: Event::Ended(Err(error)), lines: lines.into() }
     }
 }
 
