@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use agent_core::commands::{self, Command, Rewind, parse};
-use agent_core::session::{Back, RewindError, Scope};
+use agent_core::session::{RewindError, Scope};
 use agent_core::{Agent, Prompt, Session};
 use agent_tools::Part;
 use agent_tools::policy::{Mode, Permissions};
@@ -281,22 +281,20 @@ impl Conversation {
         let session = &mut self.open.session;
         let (turn, back, forced) = match commands::rewind(rest).map_err(CliError::usage)? {
             Rewind::List => return Ok(commands::turns(session)),
-            Rewind::Preview(turn) => return commands::rewind_preview(session, turn).map_err(CliError::failed),
+            Rewind::Preview(turn) => {
+                let mut lines = commands::rewind_preview(session, turn).map_err(CliError::failed)?;
+                lines.push(format!("/rewind {turn} both, or conversation, or files, does it"));
+                return Ok(lines);
+            }
             Rewind::Go { turn, back, forced } => (turn, back, forced),
         };
-        let undos = session.rewind(turn, back, forced).await.map_err(|error| match error {
-            RewindError::Changed { ref undos } => {
-                let files: Vec<String> = undos.iter().map(|undo| format!("\n  {undo}")).collect();
-                CliError::failed(format!("{error}{}", files.concat())).hint("the same with `force` behind it does it")
-            }
-            error => CliError::failed(error),
-        })?;
-        let mut told: Vec<String> = undos.iter().map(ToString::to_string).collect();
-        told.push(match back {
-            Back::Both | Back::Conversation => format!("the conversation is that of before turn {turn}"),
-            Back::Files => format!("the files are those of before turn {turn}"),
-        });
-        Ok(told)
+        let rewound = commands::rewound(session, turn, back, forced).await;
+        rewound.map_err(|error| {
+            let changed = matches!(error, RewindError::Changed { .. });
+            let how = changed.then(|| "the same with `force` behind it does it; what they hold is kept".to_owned());
+            let hints = commands::rewind_refused(&error, session).into_iter().chain(how).collect();
+            CliError { hints, ..CliError::failed(error) }
+        })
     }
 
     /// Shows or changes what may run without a question.

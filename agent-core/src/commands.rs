@@ -9,7 +9,7 @@ use agent_tools::{Jobs, Tools};
 use crate::agent::Agent;
 use crate::context::shares;
 use crate::event::UsageReport;
-use crate::history::UndoState;
+use crate::history::Undo;
 use crate::session::{Back, RewindError, Session, TurnStart};
 use crate::settings::{Compact, nearest_of};
 
@@ -238,7 +238,7 @@ pub fn rewind(rest: &str) -> Result<Rewind, String> {
     }
 }
 
-/// What going back to before a turn changes, and how to do it.
+/// What going back to before a turn would do, a line each. How it is done, whoever asks adds.
 ///
 /// # Errors
 /// There is no such turn; the disk.
@@ -246,16 +246,34 @@ pub fn rewind_preview(session: &Session, turn: usize) -> Result<Vec<String>, Rew
     let undos = session.files_before(turn)?;
     let prompt = turn.checked_sub(1).and_then(|at| session.turns().get(at));
     let prompt = prompt.and_then(|turn| turn.preview.lines().next()).unwrap_or_default();
-    let mut lines = vec![format!("to before turn {turn}: {}", clipped(prompt, 80))];
-    lines.extend(undos.iter().map(|undo| format!("  {undo}")));
-    if undos.is_empty() {
-        lines.push("  no tool has changed files since; what commands changed stays".into());
+    Ok(told_of_files(format!("to before turn {turn}: {}", clipped(prompt, 80)), &undos))
+}
+
+/// Goes back to before a turn, and tells what was done, a line each.
+///
+/// # Errors
+/// See [`Session::rewind`].
+pub async fn rewound(session: &mut Session, turn: usize, back: Back, forced: bool) -> Result<Vec<String>, RewindError> {
+    let undos = session.rewind(turn, back, forced).await?;
+    Ok(match back {
+        Back::Both => told_of_files(format!("conversation and files are those of before turn {turn}"), &undos),
+        Back::Files => told_of_files(format!("the files are those of before turn {turn}"), &undos),
+        Back::Conversation => vec![format!("the conversation is that of before turn {turn}")],
+    })
+}
+
+fn told_of_files(first: String, undos: &[Undo]) -> Vec<String> {
+    let none = undos.is_empty().then(|| "  no tool has changed files since; what commands changed stays".to_owned());
+    std::iter::once(first).chain(undos.iter().map(|undo| format!("  {undo}"))).chain(none).collect()
+}
+
+/// What else a person should see of a refusal: the files, or the turns that there are.
+pub fn rewind_refused(error: &RewindError, session: &Session) -> Vec<String> {
+    match error {
+        RewindError::Changed { undos } => undos.iter().map(ToString::to_string).collect(),
+        RewindError::NoTurn { .. } => turns(session),
+        RewindError::NotKept | RewindError::Failed(_) => Vec::new(),
     }
-    lines.push(format!("/rewind {turn} both, or conversation, or files, does it"));
-    if undos.iter().any(|undo| undo.state == UndoState::Changed) {
-        lines.push("with `force` behind it also over what was changed by somebody else, which is kept".into());
-    }
-    Ok(lines)
 }
 
 /// `/rewind` without a turn: the turns, a line each.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use agent_core::commands;
 use agent_core::session::{self, Back, Exported, Kept, LoadError, RewindError, Scope, Session, Sessions};
 use agent_tools::masked;
-use agent_tools::text::{clipped, counted};
+use agent_tools::text::counted;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
@@ -37,9 +37,7 @@ pub async fn run(setup: &Setup, task: &SessionsTask, as_json: bool) -> Result<()
             let mut setup = setup.clone();
             setup.args.resume = Some(session.clone());
             let mut session = sessions::open(&setup, sessions::earlier(&setup)?, None)?;
-            let how = Rewinding { back: *back, dry_run: *dry_run, force: *force };
-            let lines = rewind(&mut session, *turn, how).await?;
-            print(&lines.iter().map(|line| plain(line) + "\n").collect::<String>())
+            rewind(&mut session, *turn, *back, (!dry_run).then_some(Force(*force))).await
         }
         SessionsTask::Clean { days, dry_run, all } => clean(&all_sessions, *days, *dry_run, *all),
     }
@@ -124,52 +122,23 @@ fn failed(doing: &str, directory: &Path, error: &io::Error) -> CliError {
     }
 }
 
-/// How to go back.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Rewinding {
-    /// What goes back.
-    pub back: Back,
-    /// Only say what would be done.
-    pub dry_run: bool,
-    /// Also what somebody else changed since.
-    pub force: bool,
+/// Goes back to before a turn; `go`: it is done, and not only shown.
+async fn rewind(session: &mut Session, turn: usize, back: Back, go: Option<Force>) -> Result<(), CliError> {
+    let done = match go {
+        None => commands::rewind_preview(session, turn),
+        Some(Force(forced)) => commands::rewound(session, turn, back, forced).await,
+    };
+    let lines = done.map_err(|error| {
+        let wrong = CliError::usage(&error);
+        let changed = matches!(error, RewindError::Changed { .. });
+        let how = changed.then(|| "--force puts them back all the same; what they hold is kept".to_owned());
+        CliError { hints: commands::rewind_refused(&error, session).into_iter().chain(how).collect(), ..wrong }
+    })?;
+    print(&lines.iter().map(|line| plain(line) + "\n").collect::<String>())
 }
 
-/// Goes back to before a turn. Gives what is to be told.
-///
-/// # Errors
-/// There is no such turn, somebody else has changed files since, or the disk.
-pub async fn rewind(session: &mut Session, turn: usize, how: Rewinding) -> Result<Vec<String>, CliError> {
-    let undos = match how.dry_run {
-        true => session.files_before(turn),
-        false => session.rewind(turn, how.back, how.force).await,
-    };
-    let undos = undos.map_err(|error| refused(&error, session))?;
-    let begins = session.turns().get(turn.wrapping_sub(1)).map(|turn| format!(": {}", clipped(&turn.preview, 80)));
-    let first = match (how.back, how.dry_run) {
-        (Back::Files, true) => format!("would put the files back to before turn {turn}{}", begins.unwrap_or_default()),
-        (_, true) => format!("would go back to before turn {turn}{}", begins.unwrap_or_default()),
-        (Back::Files, false) => format!("the files are back to before turn {turn}"),
-        (_, false) => format!("back to before turn {turn}"),
-    };
-    let files = undos.iter().filter(|_| how.back != Back::Conversation).map(ToString::to_string);
-    let commands = (how.back != Back::Conversation).then(|| "what commands changed stays as it is".to_owned());
-    Ok(std::iter::once(first).chain(files).chain(commands).collect())
-}
-
-fn refused(error: &RewindError, session: &Session) -> CliError {
-    let wrong = CliError::usage(error);
-    match error {
-        RewindError::Changed { undos } => {
-            let files = undos.iter().map(ToString::to_string);
-            let hint =
-                "--force puts them back all the same; what they hold is kept in the session's directory".to_owned();
-            CliError { hints: files.chain([hint]).collect(), ..wrong }
-        }
-        RewindError::NoTurn { .. } => CliError { hints: commands::turns(session), ..wrong },
-        _ => CliError::failed(error),
-    }
-}
+/// Whether also what somebody else changed is put back.
+struct Force(bool);
 
 /// The text of an export.
 ///

@@ -27,7 +27,7 @@ fn a_session_goes_back_with_a_preview_and_not_over_what_a_person_changed() {
     let preview = ["sessions", "rewind", &id, "2", "--dry-run"];
     let test = test.again(preview);
     let told = test.run().code(0).stdout;
-    assert!(told.starts_with("would go back to before turn 2: write two\n"), "{told}");
+    assert!(told.starts_with("to before turn 2: write two\n"), "{told}");
     assert!(told.contains("a.txt is put back\n"), "{told}");
     assert_eq!(fs::read_to_string(&file).unwrap(), "two");
 
@@ -48,9 +48,8 @@ fn a_session_goes_back_with_a_preview_and_not_over_what_a_person_changed() {
     let test = test.again(["sessions", "rewind", &id, "9"]);
     test.run().code(2).tells(&["there is no turn 9: this session has 2", "1  write one", "2  what now?"]);
     let test = test.again(["sessions", "rewind", &id, "1", "--files"]);
-    test.run().code(0).stdout(&format!(
-        "the files are back to before turn 1\n{} is removed: it was made since\nwhat commands changed stays as it is\n",
-        file.display()
-    ));
+    test.run()
+        .code(0)
+        .stdout(&format!("the files are those of before turn 1\n  {} is removed: it was made since\n", file.display()));
     assert!(!file.exists());
 }

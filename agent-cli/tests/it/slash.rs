@@ -136,7 +136,7 @@ fn conversation_and_files_go_back() {
     shows(&mut terminal, "/rewind 2 both", "`force`");
     assert_eq!(fs::read_to_string(&file).unwrap(), "mine\n");
     fs::write(&file, "two\n").unwrap();
-    shows(&mut terminal, "/rewind 2 both", "the conversation is that of before turn 2");
+    shows(&mut terminal, "/rewind 2 both", "conversation and files are those of before turn 2");
     assert_eq!(fs::read_to_string(&file).unwrap(), "one\n");
     shows(&mut terminal, "fourth", "Four.");
     leaves(terminal);
