@@ -70,6 +70,8 @@ pub enum Task {
     ModelList,
     /// `agent config`
     Config,
+    /// `agent doctor`
+    Doctor,
 }
 
 /// The form of the output.
@@ -149,6 +151,7 @@ pub fn command() -> Command {
         .subcommand(Command::new("skills").about("The skills, and what is wrong with those that were not loaded").arg(json()))
         .subcommand(sessions::command())
         .subcommand(model)
+        .subcommand(Command::new("doctor").about("Tries the model and what is needed here, and says what is wrong").arg(json()))
         .subcommand(Command::new("config").about("Every setting in force, and where it came from").arg(json()))
 }
 
@@ -188,6 +191,7 @@ fn task(matches: &ArgMatches) -> Result<Task, clap::Error> {
         Some(("model", model)) if model.subcommand_name() == Some("fetch") => Task::ModelFetch,
         Some(("model", _)) => Task::ModelList,
         Some(("config", _)) => Task::Config,
+        Some(("doctor", _)) => Task::Doctor,
         _ => match matches.get_many::<String>("prompt") {
             Some(words) => Task::Prompt(words.map(String::as_str).collect::<Vec<_>>().join(" ")),
             None => Task::Talk,
@@ -270,6 +274,7 @@ mod tests {
             ("model fetch", Task::ModelFetch),
             ("model list", Task::ModelList),
             ("config --json", Task::Config),
+            ("doctor --json", Task::Doctor),
         ] {
             assert_eq!(args(line).task, expect, "{line}");
         }

@@ -68,6 +68,7 @@ async fn perform(setup: &Setup) -> Result<Exit, CliError> {
         Task::Talk | Task::Prompt(_) => return run::run(setup).await,
         Task::ToolList | Task::ToolCall { .. } | Task::ToolBatch | Task::Check(_) => {}
         Task::Skills | Task::Sessions(_) | Task::Config => {}
+        Task::Doctor => return signals::first(command::doctor::run(setup, as_json)).await,
         Task::ModelFetch => return done(weights::fetch(setup).await),
         Task::ModelList => return done(weights::list(setup)),
     }
@@ -80,6 +81,6 @@ async fn perform(setup: &Setup) -> Result<Exit, CliError> {
         Task::Skills => done(command::skills::run(setup, as_json)),
         Task::Sessions(task) => done(command::sessions::run(setup, task, as_json).await),
         Task::Config => done(command::config::run(setup, as_json)),
-        Task::Talk | Task::Prompt(_) | Task::ModelFetch | Task::ModelList => Ok(Exit::Done),
+        Task::Talk | Task::Prompt(_) | Task::Doctor | Task::ModelFetch | Task::ModelList => Ok(Exit::Done),
     }
 }

@@ -86,6 +86,10 @@ fn platform_directories() -> Result<(PathBuf, PathBuf, PathBuf), CliError> {
     Ok((base.config_dir().join("agent"), base.data_dir().join("agent"), base.cache_dir().join("agent")))
 }
 
+fn settings_file(args: &Args, world: &World) -> PathBuf {
+    args.config.as_ref().map_or_else(|| world.config.join("config.yaml"), |file| world.cwd.join(file))
+}
+
 /// What every command starts from.
 #[derive(Clone)]
 pub struct Setup {
@@ -106,7 +110,7 @@ impl Setup {
     /// Settings that cannot be read or understood.
     pub fn new(args: Args) -> Result<Self, CliError> {
         let world = World::real(args.cwd.as_deref())?;
-        let file = args.config.as_ref().map_or_else(|| world.config.join("config.yaml"), |f| world.cwd.join(f));
+        let file = settings_file(&args, &world);
         if args.config.is_some() && !file.exists() {
             return Err(CliError::usage(format!("--config {} does not exist", file.display()))
                 .hint("name a file that exists, or leave --config out; `agent config` lists all settings"));
@@ -118,6 +122,11 @@ impl Setup {
         let missing = settings.missing();
         let warnings = warnings.iter().chain(&missing).map(ToString::to_string).collect();
         Ok(Self { args, world, settings, warnings })
+    }
+
+    /// Where the user's settings lie, if there are any.
+    pub fn settings_file(&self) -> PathBuf {
+        settings_file(&self.args, &self.world)
     }
 
     /// The place of a session.

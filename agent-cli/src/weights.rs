@@ -50,6 +50,11 @@ mod there {
         Ok((Arc::new(provider), limits(setup, line)))
     }
 
+    /// Where the weights lie, if they are here.
+    pub fn found(setup: &Setup) -> Option<PathBuf> {
+        model::find(named(setup).as_deref(), &setup.world.cache).filter(|path| path.is_file())
+    }
+
     /// `agent model fetch`.
     pub async fn fetch(setup: &Setup) -> Result<(), CliError> {
         let path = fetched(setup).await?;
@@ -138,6 +143,11 @@ mod there {
         Err(none())
     }
 
+    /// There are none.
+    pub fn found(_setup: &Setup) -> Option<std::path::PathBuf> {
+        None
+    }
+
     /// There is none to fetch.
     pub async fn fetch(_setup: &Setup) -> Result<(), CliError> {
         Err(none())
@@ -149,4 +159,4 @@ mod there {
     }
 }
 
-pub use there::{STEPS, fetch, list, open};
+pub use there::{STEPS, fetch, found, list, open};

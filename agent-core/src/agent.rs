@@ -13,13 +13,13 @@ use jiff::Timestamp;
 use crate::discover::{KeyFrom, Remote, is_on_this_machine};
 use crate::prompt::{self, Facts, Instruction, Sections};
 #[cfg(feature = "http")]
-use crate::provider::Prices;
-#[cfg(feature = "http")]
 use crate::provider::anthropic::Anthropic;
 #[cfg(feature = "http")]
 use crate::provider::http::{Endpoint, Secret};
 #[cfg(feature = "http")]
-use crate::provider::models::{self, Form};
+use crate::provider::listing;
+#[cfg(feature = "http")]
+use crate::provider::models::{self, Form, ProviderEntry};
 #[cfg(feature = "http")]
 use crate::provider::openai::OpenAi;
 #[cfg(feature = "http")]
@@ -27,6 +27,8 @@ use crate::provider::quirks;
 #[cfg(feature = "http")]
 use crate::provider::responses::Responses;
 use crate::provider::{Effort, Provider};
+#[cfg(feature = "http")]
+use crate::provider::{Prices, ProviderError};
 use crate::settings::{Compact, Settings};
 
 /// What a turn works with. Cheap to clone.
@@ -110,6 +112,16 @@ pub fn connect(remote: &Remote, key: Option<&str>, settings: &Settings) -> Resul
         model.learn(facts);
     }
     model.context = settings.max_context.unwrap_or(model.context);
+    let endpoint = endpoint(remote, key, settings, entry);
+    Ok(match entry.form {
+        Form::OpenaiChat => Arc::new(OpenAi::new(model, endpoint)),
+        Form::Responses => Arc::new(Responses::new(model, endpoint)),
+        Form::Anthropic => Arc::new(Anthropic::new(model, endpoint)),
+    })
+}
+
+#[cfg(feature = "http")]
+fn endpoint(remote: &Remote, key: Option<&str>, settings: &Settings, entry: &ProviderEntry) -> Endpoint {
     let mut endpoint = Endpoint::new(&remote.base_url);
     endpoint.key_hint = key_hint(&remote.key, entry.key_var);
     endpoint.key = key.map(Secret::new);
@@ -117,11 +129,17 @@ pub fn connect(remote: &Remote, key: Option<&str>, settings: &Settings) -> Resul
     endpoint.proxy.clone_from(&settings.proxy);
     endpoint.no_proxy.clone_from(&settings.no_proxy);
     endpoint.ca_cert.clone_from(&settings.ca_cert);
-    Ok(match entry.form {
-        Form::OpenaiChat => Arc::new(OpenAi::new(model, endpoint)),
-        Form::Responses => Arc::new(Responses::new(model, endpoint)),
-        Form::Anthropic => Arc::new(Anthropic::new(model, endpoint)),
-    })
+    endpoint
+}
+
+/// Asks the server of a model which models it has.
+///
+/// # Errors
+/// What went wrong. Many servers have no such list.
+#[cfg(feature = "http")]
+pub async fn listed(remote: &Remote, key: Option<&str>, settings: &Settings) -> Result<Vec<String>, ProviderError> {
+    let Some(entry) = models::provider(&remote.provider) else { return Ok(Vec::new()) };
+    listing::listed(entry.form, &remote.model, endpoint(remote, key, settings, entry)).await
 }
 
 /// What a person should know of a model before it is asked: what was set and has no effect with it.

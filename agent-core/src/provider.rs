@@ -4,6 +4,8 @@
 pub mod anthropic;
 #[cfg(feature = "http")]
 pub mod http;
+#[cfg(feature = "http")]
+pub mod listing;
 #[cfg(feature = "local")]
 pub mod local;
 pub mod models;

@@ -2,6 +2,7 @@
 
 pub mod check;
 pub mod config;
+pub mod doctor;
 #[cfg(feature = "local")]
 pub mod model;
 pub mod sessions;

@@ -7,6 +7,7 @@ mod approvals;
 mod beside;
 mod commands;
 mod crash;
+mod doctor;
 mod full;
 mod headless;
 mod inputs;

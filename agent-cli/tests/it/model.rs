@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -23,6 +24,8 @@ pub enum Answer {
     Stalls(String),
     /// Another answer than a stream: status, type, body.
     Http(&'static str, &'static str, String),
+    /// The same after so long.
+    Late(Duration, Box<Answer>),
 }
 
 /// The model says this.
@@ -102,7 +105,10 @@ impl Model {
     fn serve(&self, mut socket: TcpStream) -> Option<()> {
         let (path, body) = request(&mut socket)?;
         let form = if path.ends_with("/messages") { Form::Messages } else { Form::Chat };
-        self.asked.lock().unwrap().push(body.clone());
+        // Who only asks what there is sends none.
+        if !body.is_null() {
+            self.asked.lock().unwrap().push(body.clone());
+        }
         let next = match &self.mind {
             Some(mind) => Some(self.refusal(form, &body).unwrap_or_else(|| mind(&body))),
             None => self.answers.lock().unwrap().pop_front(),
@@ -130,14 +136,18 @@ enum Form {
     Messages,
 }
 
-fn answer(socket: &mut TcpStream, answer: Answer, form: Form) -> Option<()> {
-    match answer {
+fn answer(socket: &mut TcpStream, given: Answer, form: Form) -> Option<()> {
+    match given {
         Answer::Http(status, kind, body) => {
             let length = body.len();
             let head = format!(
                 "HTTP/1.1 {status}\r\ncontent-type: {kind}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n"
             );
             socket.write_all((head + &body).as_bytes()).ok()
+        }
+        Answer::Late(time, late) => {
+            thread::sleep(time);
+            answer(socket, *late, form)
         }
         Answer::Says(words) => stream(socket, form, &words, &[], true),
         Answer::Calls(calls) => stream(socket, form, &[], &calls, true),
@@ -168,7 +178,8 @@ fn request(socket: &mut TcpStream) -> Option<(String, Value)> {
     }
     let mut body = vec![0; length];
     reader.read_exact(&mut body).ok()?;
-    serde_json::from_slice(&body).ok().map(|body| (path, body))
+    let body = if body.is_empty() { Value::Null } else { serde_json::from_slice(&body).ok()? };
+    Some((path, body))
 }
 
 fn stream(socket: &mut TcpStream, form: Form, words: &[String], calls: &[(String, String)], ends: bool) -> Option<()> {

@@ -14,7 +14,8 @@ use crate::message::Origin;
 use body::Body;
 use decode::Decoder;
 
-const VERSION: &str = "2023-06-01";
+/// The version of the interface.
+pub(super) const VERSION: &str = "2023-06-01";
 
 /// A model behind Messages.
 pub struct Anthropic {

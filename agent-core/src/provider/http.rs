@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
-use reqwest::{Client, Response, Url};
+use reqwest::{Client, RequestBuilder, Response, Url};
 use tokio::time::timeout;
 
 pub(super) use failure::Asking;
@@ -24,6 +24,9 @@ use super::{ErrorKind, ProviderError, Replies};
 
 /// How long a server may be silent where nothing else is set.
 pub const IDLE_TIMEOUT: Duration = Duration::from_secs(120);
+
+/// How long a list of models may be, in bytes.
+const LIST_LIMIT: usize = 8 << 20;
 
 const AGENT: &str = concat!("agent-core/", env!("CARGO_PKG_VERSION"));
 
@@ -155,19 +158,36 @@ impl Server {
         body: Vec<u8>,
         decoder: impl Decode,
     ) -> Result<Replies, ProviderError> {
-        let response = self.send(self.headers(headers)?, body).await?;
+        let headers = self.headers(headers)?;
+        let response = self.ask(|client, url| client.post(url).headers(headers).body(body)).await?;
         if !response.status().is_success() {
             return Err(self.refusal(response).await);
         }
         Ok(replies::read(response, self.endpoint.idle_timeout, decoder, self.asking.clone()).boxed())
     }
 
-    async fn send(&self, headers: HeaderMap, body: Vec<u8>) -> Result<Response, ProviderError> {
+    /// The body of what lies there.
+    pub(super) async fn get(&self, headers: &[(&'static str, &str)]) -> Result<Vec<u8>, ProviderError> {
+        let headers = self.headers(headers)?;
+        let mut response = self.ask(|client, url| client.get(url).headers(headers)).await?;
+        if !response.status().is_success() {
+            return Err(self.refusal(response).await);
+        }
+        let mut body = Vec::new();
+        while let Some(bytes) = response.chunk().await.map_err(|e| self.asking.broken(&e))? {
+            body.extend_from_slice(&bytes);
+            if body.len() > LIST_LIMIT {
+                return Err(self.asking.error(ErrorKind::Invalid, "the list is too long"));
+            }
+        }
+        Ok(body)
+    }
+
+    async fn ask(&self, request: impl FnOnce(&Client, Url) -> RequestBuilder) -> Result<Response, ProviderError> {
         let url = self.address()?;
         let client = self.client.get_or_init(|| client::build(&self.endpoint, &url, &self.asking));
         let client = client.as_ref().map_err(Clone::clone)?;
-        let request = client.post(url).headers(headers).body(body).send();
-        match timeout(self.endpoint.idle_timeout, request).await {
+        match timeout(self.endpoint.idle_timeout, request(client, url).send()).await {
             Ok(sent) => sent.map_err(|e| self.asking.unreachable(&e)),
             Err(_) => Err(self.asking.silent(self.endpoint.idle_timeout)),
         }

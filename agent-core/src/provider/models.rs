@@ -154,6 +154,11 @@ pub fn model(provider_name: &str, name: &str) -> Model {
     model
 }
 
+/// Whether the table knows how long a conversation this model takes.
+pub fn is_known(name: &str) -> bool {
+    longest(KNOWN.models.iter().map(|(prefix, facts)| (*prefix, facts)), name).is_some()
+}
+
 impl Model {
     /// Takes over what is said of it.
     pub fn learn(&mut self, facts: &Facts) {

@@ -81,7 +81,7 @@ pub(super) fn nearest(name: &str) -> Option<&'static str> {
 }
 
 /// The one of these names that somebody meant who wrote this, if one is near enough.
-pub(crate) fn nearest_of(name: &str, names: impl Iterator<Item = &'static str>) -> Option<&'static str> {
+pub(crate) fn nearest_of<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let plain =
         |text: &str| text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).take(64).collect();
     let wanted: Vec<char> = plain(name);

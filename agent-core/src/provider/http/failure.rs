@@ -122,7 +122,7 @@ impl Asking {
     }
 
     /// The server answered with something that is no answer of a model, a proxy's page as a rule.
-    pub(super) fn no_answer(&self, body: &str) -> ProviderError {
+    pub(in super::super) fn no_answer(&self, body: &str) -> ProviderError {
         let why = format!("the server sent no model's answer but an unexpected text: {}", told(body));
         self.error(ErrorKind::Server, &why)
     }
