@@ -66,6 +66,12 @@ pub fn held(usage: &Usage) -> u64 {
     usage.input_tokens + usage.cache_read_input_tokens + usage.cache_creation_input_tokens + usage.output_tokens
 }
 
+/// What a request cost, in US dollars; none where the prices are not known, or the server did not say what it used.
+pub(crate) fn cost(prices: Option<&Prices>, usage: &Usage) -> Option<f64> {
+    let told = *usage != Usage::default();
+    prices.filter(|prices| told || **prices == Prices::FREE).map(|prices| prices.cost(usage))
+}
+
 /// A part of the context.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]

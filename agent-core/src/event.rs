@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 
 use crate::children::ChildEnd;
 use crate::context::held;
-use crate::provider::{Prices, Usage};
+use crate::provider::Usage;
 use crate::session::SessionId;
 use crate::turn::TurnError;
 
@@ -114,13 +114,13 @@ impl Default for UsageReport {
 }
 
 impl UsageReport {
-    /// Counts a request: what it used, what the model costs, what it was for.
-    pub(crate) fn spend(&mut self, usage: Usage, prices: Option<&Prices>, on: SpentOn) {
+    /// Counts a request: what it used, what it cost, what it was for.
+    pub(crate) fn spend(&mut self, usage: Usage, cost: Option<f64>, on: SpentOn) {
         self.last = usage;
         self.spent_on = on;
         self.total += usage;
         self.requests += 1;
-        self.pay(prices.and_then(|prices| cost(prices, &usage)));
+        self.pay(cost);
         match on {
             SpentOn::Agent => self.context = held(&usage),
             SpentOn::Compact => self.compactions += 1,
@@ -131,13 +131,6 @@ impl UsageReport {
     pub(crate) fn pay(&mut self, cost: Option<f64>) {
         self.cost = self.cost.zip(cost).map(|(sum, cost)| sum + cost);
     }
-}
-
-/// What a request cost; none where the server did not say what it used.
-fn cost(prices: &Prices, usage: &Usage) -> Option<f64> {
-    let told = *usage != Usage::default();
-    let free = [prices.input, prices.output, prices.cache_read, prices.cache_write].iter().all(|price| *price == 0.0);
-    (told || free).then(|| prices.cost(usage))
 }
 
 /// What a request was for.

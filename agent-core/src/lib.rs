@@ -70,6 +70,7 @@
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
 pub mod agent;
+mod budget;
 mod children;
 pub mod commands;
 pub mod context;

@@ -29,8 +29,9 @@ pub use sessions::{FindError, Kept, Scope, Sessions};
 pub use store::{JsonLines, Memory, Nowhere, ReadSeek, Store, Syncing};
 
 use crate::agent::Agent;
+use crate::budget::Budget;
 use crate::children::{Child, ChildEnd, Children};
-use crate::context::estimate;
+use crate::context::{cost, estimate};
 use crate::event::{Compacted, Ending, Event, Notice, Prompt, SpentOn, Stamped, UsageReport};
 use crate::history::History;
 use crate::inbox::{self, Inbox, News, Steering};
@@ -56,6 +57,7 @@ pub struct Session {
     /// Results of the last message's calls, until all of them are there.
     results: Vec<CallResult>,
     usage: UsageReport,
+    budget: Budget,
     /// How many of the messages, and how many tokens, the last answer's usage is of.
     measured: (usize, u64),
     turns: Vec<TurnStart>,
@@ -111,6 +113,7 @@ impl Session {
             messages: Vec::new(),
             results: Vec::new(),
             usage: UsageReport::default(),
+            budget: Budget::spent(Some(0.0)),
             measured: (0, 0),
             turns: Vec::new(),
             request: Vec::new(),
@@ -125,7 +128,8 @@ impl Session {
 
     /// A session that goes on from what was loaded.
     pub fn resumed(place: Place, journal: Journal, loaded: Loaded) -> Self {
-        let mut session = Self { usage: loaded.usage, ..Self::new(place, journal) };
+        let budget = Budget::spent(loaded.usage.cost);
+        let mut session = Self { usage: loaded.usage, budget, ..Self::new(place, journal) };
         session.take_up(loaded);
         session
     }
@@ -140,6 +144,11 @@ impl Session {
     /// The conversation so far.
     pub fn messages(&self) -> &[Message] {
         &self.messages
+    }
+
+    /// What it and its sub-agents have cost so far, those that still run included.
+    pub(crate) fn budget(&self) -> &Budget {
+        &self.budget
     }
 
     /// What it has cost so far.
@@ -356,6 +365,7 @@ impl Session {
         child.messages = messages.to_vec();
         child.files.clone_from(&self.files);
         child.history.clone_from(&self.history);
+        child.budget = self.budget.clone();
         child.attended = self.attended;
         child.grants.clone_from(&self.grants);
         Ok(child)
@@ -373,7 +383,9 @@ impl Session {
 
     /// Counts a request.
     pub(crate) fn spend(&mut self, usage: Usage, prices: Option<&Prices>, on: SpentOn) {
-        self.usage.spend(usage, prices, on);
+        let cost = cost(prices, &usage);
+        self.budget.add(cost);
+        self.usage.spend(usage, cost, on);
     }
 
     /// Remembers a person's "for this session", or what one has saved as rules.

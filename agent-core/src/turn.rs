@@ -186,10 +186,9 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// Whether the session has cost what it may. What is not known may be more.
+    /// Whether the session and its sub-agents have cost what they may.
     fn over_budget(&self) -> bool {
-        let limit = self.agent.limits.max_cost;
-        limit.is_some_and(|most| self.session.usage().cost.is_none_or(|cost| cost >= most))
+        self.agent.limits.max_cost.is_some_and(|most| self.session.budget().reaches(most))
     }
 
     /// The model that is asked.

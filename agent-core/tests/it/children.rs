@@ -4,9 +4,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use agent_core::provider::scripted::Answer as Scripted;
-use agent_core::provider::{Delta, ErrorKind, Model, Provider, ProviderError, Replies, Request, Stop, Usage};
+use agent_core::provider::{Delta, ErrorKind, Model, Prices, Provider, ProviderError, Replies, Request, Stop, Usage};
 use agent_core::session::{Journal, JsonLines, Sessions, load};
-use agent_core::{Agent, Block, Ending, Event, Limits, Message, Notice, Prompt, Session, SessionId, Waits, start};
+use agent_core::{
+    Agent, Block, Ending, Event, Limit, Limits, Message, Notice, Prompt, Session, SessionId, Waits, start,
+};
 use agent_tools::policy::{Gate, Mode, Permissions};
 use agent_tools::toolset::{Parts, Toolset, tools};
 use agent_tools::{Answer, Call, Place};
@@ -63,7 +65,9 @@ impl World {
     ) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let asked = Arc::default();
-        let provider = Minded { model: Model::new("minded", "m"), mind: Arc::new(mind), asked: Arc::clone(&asked) };
+        let mut model = Model::new("minded", "m");
+        model.prices = limits.max_cost.map(|_| Prices::new(1e6, 0.0));
+        let provider = Minded { model, mind: Arc::new(mind), asked: Arc::clone(&asked) };
         let agent = Agent {
             fallbacks: Vec::new(),
             provider: Arc::new(provider),
@@ -415,4 +419,19 @@ async fn usage_of_the_scripted_answers_is_counted() {
     });
     assert_eq!(usage, Some(Usage { input_tokens: 10, output_tokens: 1, ..Usage::default() }));
     assert!(matches!(deltas.last(), Some(Ok(Delta::Stop(Stop::End)))));
+}
+
+/// A token that is sent costs a dollar: each block ten.
+#[tokio::test]
+async fn a_limit_of_money_holds_for_sub_agents_too() {
+    let mut limits = Limits::default();
+    limits.max_cost = Some(35.0);
+    let mut world = World::with(limits, Permissions::Allow, |messages| match (first(messages), messages.len()) {
+        ("go", 1) => calls(&[("SubAgent", r#"{"prompt": "a"}"#), ("SubAgent", r#"{"prompt": "b"}"#)]),
+        ("go", _) => says("done"),
+        _ => calls(&[("Bash", r#"{"command": "true"}"#)]),
+    });
+    assert_eq!(world.turn("go").await, Ending::Limit(Limit::Cost));
+    let asked = world.asked.lock().unwrap().len();
+    assert!(asked <= 5, "{asked} requests; alone each sub-agent could have made four");
 }
