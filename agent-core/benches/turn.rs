@@ -255,7 +255,7 @@ fn agent(argument: usize) -> Agent {
     limits.loop_limit = 0;
     let arguments = serde_json::json!({"text": "fn main() {}\n".repeat(argument / 13)}).to_string();
     let provider = Arc::new(Restless::new(arguments));
-    Agent { provider, tools: tools(), policy: Arc::new(Open), prompt: Arc::default(), limits }
+    Agent { provider, fallbacks: Vec::new(), tools: tools(), policy: Arc::new(Open), prompt: Arc::default(), limits }
 }
 
 /// So many rounds; how long each took.

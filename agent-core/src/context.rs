@@ -18,6 +18,9 @@ const KEPT: f64 = 0.25;
 const FEWEST: usize = 3;
 /// From this part of the context on it is compacted whatever it costs.
 const FULL: f64 = 0.9;
+/// Below this part of it nothing is compacted for money's sake: a summary loses more than the formula knows, and a busy
+/// turn alone would have one made of a conversation of a few thousand tokens.
+const WORTH: f64 = 0.25;
 /// Tokens that a picture counts.
 const PICTURE: u64 = 1500;
 
@@ -175,7 +178,7 @@ impl Course {
     }
 
     /// How many requests are still to come (R): rounds (E) times requests a round (L).
-    fn to_come(&self) -> f64 {
+    fn expected_requests(&self) -> f64 {
         const ROUNDS: u64 = 8;
         const A_ROUND: f64 = 5.0;
         let rounds = ROUNDS.saturating_sub(self.turns).max(ROUNDS / 2);
@@ -199,13 +202,13 @@ impl Course {
         let (k, t, v) = (kept as f64, total as f64, self.fixed as f64);
         let h = t - k;
         let (fresh, cached, out) = (prices.input, prices.cache_read, prices.output);
-        let to_come = self.to_come();
+        let requests = self.expected_requests();
         let average = if self.requests == 0 { A_REQUEST } else { self.sent as f64 / self.requests as f64 };
         let remembered = R.powf(f64::from(self.compactions) + 1.0).max(LEAST);
-        let saved = (to_come - 1.0) * cached * h;
+        let saved = (requests - 1.0) * cached * h;
         let cold = (SUMMARY + k) * (fresh - cached);
         let request = cached * (v + h) + fresh * INSTRUCTION + out * SUMMARY;
-        let lost = BETA * (1.0 - remembered) * to_come * average * fresh;
+        let lost = BETA * (1.0 - remembered) * requests * average * fresh;
         let quality = QUALITY * fresh * ((v + t).powi(2) - (v + k).powi(2)) / (self.context.max(1) as f64);
         (saved - cold - request - lost + quality) / 1e6
     }
@@ -276,7 +279,8 @@ pub fn due(lines: &[Line], used: u64, compact: Compact, course: &Course) -> Opti
     match compact {
         Compact::Off => None,
         Compact::At(percent) => beyond(f64::from(percent) / 100.0).then(|| necessary(lines)),
-        Compact::Auto => worthwhile(lines, course).or_else(|| beyond(FULL).then(|| necessary(lines))),
+        Compact::Auto if beyond(FULL) => Some(worthwhile(lines, course).unwrap_or_else(|| necessary(lines))),
+        Compact::Auto => beyond(WORTH).then(|| worthwhile(lines, course)).flatten(),
     }
     .filter(|kept| lines[..lines.len() - kept].iter().any(|line| line.begins == Begins::Answer))
 }
@@ -383,6 +387,12 @@ mod tests {
             (501, Compact::At(50), Some(2)),
         ] {
             assert_eq!(due(&lines(text), used, compact, &course), expect, "{used} {compact:?}");
+        }
+        // A busy turn makes nearly every summary pay.
+        let busy = Course { turns: 1, requests: 50, sent: 500_000, ..Course::new(Some(sonnet()), 200_000, 5000) };
+        let text = "u100 a20000 r20000 a100 u100 a100 r100 a100 u100 a100";
+        for (used, expect) in [(45_000, None), (51_000, Some(6))] {
+            assert_eq!(due(&lines(text), used, Compact::Auto, &busy), expect, "{used}");
         }
     }
 }

@@ -80,7 +80,7 @@ async fn compact(turn: &mut Turn<'_>, trigger: Trigger, kept: usize) -> Result<R
         Err(why) => return Ok(Err(why)),
     };
     let request = (carried && trigger != Trigger::Manual).then_some(turn.session.request());
-    let content = content(&summary, &turn.session, request.unwrap_or_default());
+    let content = content(&summary, turn.session, request.unwrap_or_default());
     let size = estimate(&Message::User(content.clone()));
     if trigger == Trigger::Auto && size >= old_size {
         return Ok(Err("the summary is no shorter than what it is of".into()));

@@ -11,9 +11,9 @@ use agent_core::{
     Agent, Block, Ending, Event, Limits, Message, Notice, Prompt, Running, Session, SessionId, TurnError, start,
     start_compacting,
 };
-use agent_tools::Place;
 use agent_tools::policy::{Gate, Mode, Permissions};
 use agent_tools::toolset::{Parts, Toolset, tools};
+use agent_tools::{Part, Place};
 use tokio_util::sync::CancellationToken;
 
 use crate::turns::Noon;
@@ -81,7 +81,7 @@ async fn watch(mut running: Running<'_>) -> (Result<Ending, TurnError>, Vec<Stri
     while let Some(stamped) = running.next().await {
         match stamped.event {
             Event::Notice(Notice::Compacted(done)) => {
-                notices.push(format!("compacted {} kept {}", done.trigger, done.kept))
+                notices.push(format!("compacted {} kept {}", done.trigger, done.kept));
             }
             Event::Notice(Notice::Text(text)) => notices.push(text),
             Event::Ended(how) => ended = Some(how),
@@ -96,7 +96,7 @@ fn shown(messages: &[Message]) -> String {
     let lines: Vec<String> = messages
         .iter()
         .map(|message| match message {
-            Message::User(parts) => format!("user {}", parts.iter().map(|p| p.as_text()).collect::<String>()),
+            Message::User(parts) => format!("user {}", parts.iter().map(Part::as_text).collect::<String>()),
             Message::Assistant(blocks) => {
                 let block = |block: &Block| match block {
                     Block::Text { text } => text.clone(),
