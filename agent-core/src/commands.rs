@@ -171,6 +171,19 @@ pub fn cost(report: &UsageReport) -> Vec<String> {
     ]
 }
 
+/// What the session has spent so far, in one line for the end of a turn; none where no server has told anything.
+pub fn spent(report: &UsageReport) -> Option<String> {
+    let total = report.total;
+    let sent = total.input_tokens + total.cache_read_input_tokens + total.cache_creation_input_tokens;
+    let cached = (total.cache_read_input_tokens * 100).checked_div(sent)?;
+    let (sent, received) = (grouped(sent), grouped(total.output_tokens));
+    let cost = report.cost.map_or_else(|| "cost not known".to_owned(), |cost| money(Some(cost)));
+    Some(format!(
+        "{} tokens of context · {sent} sent, {cached} % cached · {received} received · {cost}",
+        grouped(report.context)
+    ))
+}
+
 /// What so much is in US dollars; what is not known is said to be so.
 pub fn money(cost: Option<f64>) -> String {
     match cost {
@@ -416,6 +429,9 @@ mod tests {
                 "cost: $0.00"
             ]
         );
+        let line = "0 tokens of context · 10,000 sent, 80 % cached · 1,234,567 received · $0.00";
+        assert_eq!(spent(&report).as_deref(), Some(line));
+        assert_eq!(spent(&UsageReport::default()), None);
         for (cost, expect) in
             [(None, "not known"), (Some(0.0), "$0.00"), (Some(0.00123), "$0.0012"), (Some(1.239), "$1.24")]
         {

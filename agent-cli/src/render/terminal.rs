@@ -3,7 +3,8 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use agent_core::{Ask, Ending, Event, Notice, Prompt, Tally};
+use agent_core::commands::spent;
+use agent_core::{Ask, Ending, Event, Notice, Prompt, Tally, UsageReport};
 use agent_tools::diff::Diff;
 use agent_tools::{CallKind, Change, Details, Outline, Part, Status, ToolOutput};
 
@@ -32,13 +33,28 @@ pub struct Screen<O, E> {
     proposed: Option<String>,
     /// The turn has had its prompt: another one was said meanwhile.
     begun: bool,
+    /// What the session has spent, where the turn made a request.
+    usage: Option<UsageReport>,
 }
 
 impl<O: Write, E: Write> Screen<O, E> {
     /// A screen. `live`: stdout is a terminal.
     pub fn new(out: O, err: E, style: Style, live: bool, preview_lines: usize) -> Self {
         let (cwd, held, tally) = (String::new(), String::new(), Tally::default());
-        Self { out, err, style, live, preview_lines, cwd, held, line_open: false, tally, proposed: None, begun: false }
+        Self {
+            out,
+            err,
+            style,
+            live,
+            preview_lines,
+            cwd,
+            held,
+            line_open: false,
+            tally,
+            proposed: None,
+            begun: false,
+            usage: None,
+        }
     }
 
     /// Names the working directory, for questions.
@@ -65,7 +81,8 @@ impl<O: Write, E: Write> Screen<O, E> {
             }
             Event::Notice(notice) => self.notice(notice)?,
             Event::Ended(ended) => self.ended(ended.as_ref())?,
-            Event::Started { .. } | Event::Output { .. } | Event::Usage(_) => {}
+            Event::Usage(report) => self.usage = Some(*report),
+            Event::Started { .. } | Event::Output { .. } => {}
         }
         self.out.flush()
     }
@@ -276,6 +293,9 @@ impl<O: Write, E: Write> Screen<O, E> {
         let tally = self.tally.to_string();
         if !tally.is_empty() {
             self.say(&tally)?;
+        }
+        if let Some(spent) = self.usage.take().filter(|_| self.live).and_then(|report| spent(&report)) {
+            self.say(&spent)?;
         }
         match ended {
             Err(error) => writeln!(self.err, "error: {}", plain(&error.to_string())),

@@ -57,17 +57,19 @@ fn a_plan_is_drafted_confirmed_and_in_the_prompt_from_then_on() {
     let test = test.again(["--continue", "plan it"]).answers([
         calls("Write", &json!({"path": draft, "content": "1. dance\n"})),
         all(&[("Write", json!({"path": "f", "content": "x"})), ("PlanConfirm", json!({}))]),
+        says("a plan was made"),
         calls("Write", &json!({"path": "f", "content": "x"})),
         says("ok"),
     ]);
     test.run().code(0);
     let asked = test.model.asked();
-    let texts: Vec<String> = asked[3..].iter().map(last_content).collect();
-    assert_eq!(texts[0], "Plan confirmed and locked in. The context was not compacted.");
-    assert_eq!(texts[1], "OK: wrote 1 bytes to f");
-    let blocked = asked[3]["messages"].to_string();
+    let texts: Vec<String> = asked[4..].iter().map(last_content).collect();
+    assert_eq!(texts, ["Plan confirmed and locked in.", "OK: wrote 1 bytes to f"]);
+    let after = asked[4]["messages"].to_string();
+    assert!(after.contains("a plan was made") && !after.contains("hello"), "{after}");
+    let blocked = asked[4]["messages"].to_string();
     assert!(blocked.contains("Error: a plan draft is open"), "{blocked}");
-    for (number, expect) in [(2, false), (3, true), (4, true)] {
+    for (number, expect) in [(2, false), (3, false), (4, true), (5, true)] {
         assert_eq!(system(&asked[number]).contains("1. dance\n</current-plan>"), expect, "{number}");
     }
 }
