@@ -15,6 +15,8 @@ pub mod openai;
 pub(crate) mod quirks;
 #[cfg(feature = "http")]
 pub mod responses;
+#[cfg(all(test, feature = "http"))]
+mod samples;
 #[cfg(any(test, feature = "testing"))]
 pub mod scripted;
 pub mod sse;

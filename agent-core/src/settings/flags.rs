@@ -40,7 +40,7 @@ pub const OPTIONS: &[OptionSpec] = &[
     setting("toolset", "NAME", "toolset", "The tools that the model has: full, lean"),
     setting("mode", "MODE", "bashMode", "What runs without asking, as four octal digits: 0467"),
     setting("permissions", "WORD", "permissions", "How much is asked: ask, auto, allow"),
-    setting("provider", "NAME", "provider", "Who runs the model: openai, anthropic, local, …"),
+    setting("provider", "NAME", "provider", "Who runs the model: openai, responses, anthropic, local, …"),
     setting("model", "NAME", "model", "The model's name"),
     setting("base-url", "URL", "baseUrl", "The address of the provider's interface"),
     OptionSpec {

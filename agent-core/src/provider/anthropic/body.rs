@@ -259,27 +259,14 @@ fn said<'a>(text: impl Into<Cow<'a, str>>) -> Option<Content<'a>> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use serde_json::json;
 
     use super::super::super::Effort;
+    use super::super::super::samples::{self, call, opaque, origin, picture};
     use super::*;
 
-    fn origin(model: &str) -> Arc<Origin> {
-        Arc::new(Origin { provider: "anthropic".into(), model: model.into(), endpoint: "e".into() })
-    }
-
-    fn opaque(model: &str, raw: &str) -> Block {
-        Block::Opaque { origin: origin(model), shown: String::new(), raw: RawValue::from_string(raw.into()).unwrap() }
-    }
-
-    fn call(id: &str, arguments: &str) -> Block {
-        Block::call(Call::new(id, "bash", arguments))
-    }
-
     fn result(id: &str, failed: bool, text: &str) -> CallResult {
-        CallResult { id: id.into(), name: "bash".into(), failed, parts: vec![Part::text(text)] }
+        CallResult { failed, ..samples::result(id, vec![Part::text(text)]) }
     }
 
     fn body(request: &Request<'_>) -> Value {
@@ -433,10 +420,9 @@ mod tests {
 
     #[test]
     fn who_does_not_see_is_told_of_pictures() {
-        let picture = Part::Image { media_type: "image/png".into(), data: "AA".into() };
         let note = json!({"type": "text", "text": "[picture image/png, not shown: this model does not see pictures]"});
-        let messages = [Message::User(vec![picture.clone()]), Message::Assistant(vec![call("1", "{}")])];
-        let seen = Message::Results(vec![CallResult { parts: vec![picture], ..result("1", false, "") }]);
+        let messages = [Message::User(vec![picture()]), Message::Assistant(vec![call("1", "{}")])];
+        let seen = Message::Results(vec![samples::result("1", vec![picture()])]);
         let messages = [&messages[..], &[seen]].concat();
         let sent = body_of(&Model::new("anthropic", "m"), &Request::new("", &messages, &[]));
         let mut said = sent["messages"][0]["content"][0].clone();

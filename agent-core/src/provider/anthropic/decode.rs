@@ -264,41 +264,16 @@ impl Decoder {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::http::Endpoint;
+    use super::super::super::http::{Endpoint, played};
+    use super::super::super::samples::origin;
     use super::*;
 
     /// Plays events; `|` ends the stream. The deltas in short form, or the error.
     fn play(events: &[&str]) -> String {
         let endpoint = Endpoint::new("http://h");
         let asking = Arc::new(Asking::new(&endpoint, "http://h", "m"));
-        let origin = Arc::new(Origin { provider: "anthropic".into(), model: "m".into(), endpoint: "e".into() });
-        let mut decoder = Decoder::new(asking, origin, &Request::new("", &[], &[]));
-        let mut out = Outbox::default();
-        for event in events {
-            let result = match *event {
-                "|" => decoder.end(&mut out),
-                data => decoder.event(Event { name: "", data }, &mut out),
-            };
-            if let Err(e) = result {
-                return format!("{:?}: {}", e.kind, e.message.rsplit("failed: ").next().unwrap());
-            }
-        }
-        out.drain().map(|d| shown(&d)).collect::<Vec<_>>().join(" ")
-    }
-
-    fn shown(delta: &Delta) -> String {
-        match delta {
-            Delta::Text(t) => format!("t:{t}"),
-            Delta::Thinking(t) => format!("r:{t}"),
-            Delta::Block(Block::Text { text }) => format!("[{text}]"),
-            Delta::Block(Block::Call { call }) => format!("{}={}({})", call.id, call.name, call.arguments),
-            Delta::Block(Block::Opaque { raw, .. }) => raw.get().to_owned(),
-            Delta::Usage(u) => format!(
-                "{}+{}+{}/{}",
-                u.input_tokens, u.cache_creation_input_tokens, u.cache_read_input_tokens, u.output_tokens
-            ),
-            Delta::Stop(stop) => format!("{stop:?}"),
-        }
+        let origin = origin("m");
+        played(Decoder::new(asking, origin, &Request::new("", &[], &[])), events)
     }
 
     const START: &str = r#"{"type":"message_start","message":{"role":"assistant","content":[],"usage":{"input_tokens":5,"cache_read_input_tokens":2,"cache_creation_input_tokens":3,"output_tokens":1}}}"#;
@@ -425,7 +400,7 @@ mod tests {
             &[
                 r#"{"type":"message","content":[{"type":"text","text":"whole"},{"type":"tool_use","id":"a","name":"b","input":{}}],"stop_reason":"tool_use","usage":{"input_tokens":1,"output_tokens":2}}"#,
             ],
-            "1+0+0/2 t:whole [whole] a=b({}) End",
+            "1+0/2 t:whole [whole] a=b({}) End",
         );
     }
 

@@ -257,7 +257,11 @@ fn shown(delta: &Delta) -> String {
         Delta::Block(Block::Text { text }) => format!("[{text}]"),
         Delta::Block(Block::Call { call }) => format!("{}={}({})", call.id, call.name, call.arguments),
         Delta::Block(Block::Opaque { raw, .. }) => raw.get().to_owned(),
-        Delta::Usage(u) => format!("{}+{}/{}", u.input_tokens, u.cache_read_input_tokens, u.output_tokens),
+        Delta::Usage(u) => {
+            let written = Some(u.cache_creation_input_tokens).filter(|n| *n > 0);
+            let written = written.map(|n| format!("+{n}")).unwrap_or_default();
+            format!("{}{written}+{}/{}", u.input_tokens, u.cache_read_input_tokens, u.output_tokens)
+        }
         Delta::Stop(stop) => format!("{stop:?}"),
     }
 }

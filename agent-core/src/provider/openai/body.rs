@@ -298,33 +298,13 @@ impl<'a> Kept<'a> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
     use std::time::{Duration, Instant};
 
     use serde_json::{Value, json};
 
     use super::super::super::Effort;
+    use super::super::super::samples::{call, opaque, origin, picture, results};
     use super::*;
-
-    fn origin(model: &str) -> Arc<Origin> {
-        Arc::new(Origin { provider: "openai".into(), model: model.into(), endpoint: "e".into() })
-    }
-
-    fn opaque(model: &str, raw: &str) -> Block {
-        Block::Opaque { origin: origin(model), shown: String::new(), raw: RawValue::from_string(raw.into()).unwrap() }
-    }
-
-    fn call(id: &str, arguments: &str) -> Block {
-        Block::call(Call::new(id, "bash", arguments))
-    }
-
-    fn result(id: &str, parts: Vec<Part>) -> Message {
-        Message::Results(vec![CallResult { id: id.into(), name: "bash".into(), failed: false, parts }])
-    }
-
-    fn picture() -> Part {
-        Part::Image { media_type: "image/png".into(), data: "AAAA".into() }
-    }
 
     fn seeing() -> Model {
         Model { sees: true, ..Model::new("openai", "m") }
@@ -364,7 +344,7 @@ mod tests {
                     call("1", "{\"command\": \"ls\"}"),
                     call("2", "{broken"),
                 ]),
-                result("1", vec![Part::text("a\n"), picture()]),
+                results("1", vec![Part::text("a\n"), picture()]),
             ],
             &json!([
                 {"role": "assistant", "content": "on it", "tool_calls": [
@@ -467,7 +447,7 @@ mod tests {
         let history = [
             Message::user("go"),
             Message::Assistant(vec![opaque("m", r#"{"reasoning_content":"hm"}"#), call("1", "")]),
-            result("1", vec![Part::text("r"), picture()]),
+            results("1", vec![Part::text("r"), picture()]),
             Message::user("next"),
             Message::user("and"),
         ];
@@ -500,7 +480,7 @@ mod tests {
         let messages = [
             Message::User(vec![Part::text("look"), picture()]),
             Message::Assistant(vec![call("1", "")]),
-            result("1", vec![Part::text("a\n"), picture()]),
+            results("1", vec![Part::text("a\n"), picture()]),
         ];
         let body = body_at("http://h", &blind, &messages);
         assert_eq!(body["messages"][1]["content"], format!("look\n{note}"));
@@ -514,7 +494,7 @@ mod tests {
             let id = format!("c{n}");
             [
                 Message::Assistant(vec![call(&id, "{\"command\":\"cat a.txt\"}")]),
-                result(&id, vec![Part::text("x".repeat(300))]),
+                results(&id, vec![Part::text("x".repeat(300))]),
             ]
         };
         let messages: Vec<Message> = (0..300).flat_map(turn).collect();

@@ -340,6 +340,7 @@ fn finish(reason: &str) -> Option<Finish> {
 #[cfg(test)]
 mod tests {
     use super::super::super::http::{Endpoint, played};
+    use super::super::super::samples::origin;
     use super::*;
     use crate::message::Message;
 
@@ -347,7 +348,7 @@ mod tests {
     fn play(events: &[&str]) -> String {
         let endpoint = Endpoint::new("http://h");
         let asking = Arc::new(Asking::new(&endpoint, "http://h", "m"));
-        let origin = Arc::new(Origin { provider: "openai".into(), model: "m".into(), endpoint: "e".into() });
+        let origin = origin("m");
         let history = [Message::Assistant(vec![Block::call(Call::new("old", "bash", "{}"))])];
         let decoder = Decoder::new(asking, origin, &Request::new("", &history, &[]));
         played(decoder, events)

@@ -193,32 +193,11 @@ fn write_results<'a>(items: &mut Vec<Item<'a>>, results: &'a [CallResult], sees:
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use serde_json::json;
 
     use super::super::super::Effort;
+    use super::super::super::samples::{call, opaque, origin, picture, results};
     use super::*;
-
-    fn origin(model: &str) -> Arc<Origin> {
-        Arc::new(Origin { provider: "responses".into(), model: model.into(), endpoint: "e".into() })
-    }
-
-    fn opaque(model: &str, raw: &str) -> Block {
-        Block::Opaque { origin: origin(model), shown: String::new(), raw: RawValue::from_string(raw.into()).unwrap() }
-    }
-
-    fn call(id: &str, arguments: &str) -> Block {
-        Block::call(Call::new(id, "bash", arguments))
-    }
-
-    fn result(id: &str, parts: Vec<Part>) -> Message {
-        Message::Results(vec![CallResult { id: id.into(), name: "bash".into(), failed: false, parts }])
-    }
-
-    fn picture() -> Part {
-        Part::Image { media_type: "image/png".into(), data: "AAAA".into() }
-    }
 
     fn written(model: &Model, url: &str, request: &Request<'_>) -> String {
         let quirks = Quirks::of(model, url);
@@ -246,8 +225,8 @@ mod tests {
         check(
             &[
                 Message::Assistant(vec![Block::text("on it"), call("1", "{\"a\": 1}"), call("2", "{broken")]),
-                result("1", vec![Part::text("a"), Part::text("b")]),
-                result("2", vec![Part::text("x"), picture()]),
+                results("1", vec![Part::text("a"), Part::text("b")]),
+                results("2", vec![Part::text("x"), picture()]),
             ],
             &json!([
                 {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "on it"}]},
@@ -267,7 +246,7 @@ mod tests {
 
     #[test]
     fn pictures_stand_where_the_server_and_the_model_take_them() {
-        let messages = [result("1", vec![Part::text("x"), picture()])];
+        let messages = [results("1", vec![Part::text("x"), picture()])];
         let sent = body(true, "https://api.deepseek.com", &messages);
         assert_eq!(sent["input"][0]["output"], "x");
         assert_eq!(sent["input"][1]["content"][0]["text"], PICTURES);

@@ -386,13 +386,14 @@ fn usage_of(usage: &Value) -> Option<Usage> {
 #[cfg(test)]
 mod tests {
     use super::super::super::http::{Endpoint, played};
+    use super::super::super::samples::origin;
     use super::*;
     use crate::message::Message;
 
     /// Plays the data of events; `|` ends the stream. The deltas in short form, or the error.
     fn play(events: &[&str]) -> String {
         let asking = Arc::new(Asking::new(&Endpoint::new("http://h"), "http://h", "m"));
-        let origin = Arc::new(Origin { provider: "responses".into(), model: "m".into(), endpoint: "e".into() });
+        let origin = origin("m");
         let history = [Message::Assistant(vec![Block::call(Call::new("old", "bash", "{}"))])];
         let decoder = Decoder::new(asking, origin, &Request::new("", &history, &[]));
         played(decoder, events)
