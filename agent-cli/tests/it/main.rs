@@ -8,6 +8,7 @@ mod beside;
 mod commands;
 mod crash;
 mod doctor;
+mod fallback;
 mod full;
 mod headless;
 mod inputs;

@@ -20,7 +20,8 @@ pub async fn model(setup: &Setup, report: &mut Report) -> Result<(), CliError> {
         Ok(Choice::Local { .. }) => return report.add(embedded(setup)),
         Ok(Choice::Remote(remote)) => remote,
     };
-    report.add(Check::ok("model", format!("{} {} (the name: {})", remote.model, remote.why, named_by(setup))))?;
+    report
+        .add(Check::ok("model", format!("{} {} (the name: {})", remote.model, remote.why, named_by(setup, &remote))))?;
     let (_, left_out) = fallbacks(&setup.settings, &remote, &outside).await;
     for doubt in doubts(&remote, &setup.settings).into_iter().chain(left_out) {
         report.add(Check::warn("model", doubt))?;
@@ -43,10 +44,12 @@ fn embedded(setup: &Setup) -> Check {
     }
 }
 
-fn named_by(setup: &Setup) -> String {
+fn named_by(setup: &Setup, remote: &Remote) -> String {
+    let default = models::provider(&remote.provider).map(|entry| entry.model);
     match setup.settings.is_set("model") {
         true => setup.settings.source("model").to_string(),
-        false => format!("the default of {}", models::made()),
+        false if default == Some(remote.model.as_str()) => format!("the default of {}", models::made()),
+        false => "the first that the server lists".into(),
     }
 }
 
