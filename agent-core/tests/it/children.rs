@@ -10,13 +10,12 @@ use agent_core::{
     Agent, Block, Ending, Event, Limit, Limits, Message, Notice, Prompt, Session, SessionId, Waits, start,
 };
 use agent_tools::policy::{Gate, Mode, Permissions};
-use agent_tools::toolset::{Parts, Toolset, tools};
 use agent_tools::{Answer, Call, Place};
 use async_trait::async_trait;
 use futures_util::{StreamExt, stream};
 use tokio_util::sync::CancellationToken;
 
-use crate::turns::Noon;
+use crate::turns::{Noon, agent};
 
 /// What the model answers: a function of the conversation, so that it does not matter who asks first.
 type Mind = Arc<dyn Fn(&[Message]) -> Vec<Block> + Send + Sync>;
@@ -68,14 +67,9 @@ impl World {
         let mut model = Model::new("minded", "m");
         model.prices = limits.max_cost.map(|_| Prices::new(1e6, 0.0));
         let provider = Minded { model, mind: Arc::new(mind), asked: Arc::clone(&asked) };
-        let agent = Agent {
-            fallbacks: Vec::new(),
-            provider: Arc::new(provider),
-            tools: tools(Toolset::Full, &Parts::of(Toolset::Full)),
-            policy: Arc::new(Gate::new(Mode::DEFAULT, permissions)),
-            prompt: Arc::default(),
-            limits,
-        };
+        let mut agent = agent(provider);
+        agent.policy = Arc::new(Gate::new(Mode::DEFAULT, permissions));
+        agent.limits = limits;
         let mut place = Place::new(folder.path().join("work"));
         std::fs::create_dir(&place.cwd).unwrap();
         place.env = vec![("PATH".into(), std::env::var_os("PATH").unwrap())];

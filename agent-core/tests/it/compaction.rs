@@ -8,15 +8,13 @@ use agent_core::provider::{ErrorKind, Model, Stop};
 use agent_core::session::{Journal, Memory, load};
 use agent_core::settings::Compact;
 use agent_core::{
-    Agent, Block, Ending, Event, Limits, Message, Notice, Prompt, Running, Session, SessionId, TurnError, start,
+    Agent, Block, Ending, Event, Message, Notice, Prompt, Running, Session, SessionId, TurnError, start,
     start_compacting,
 };
-use agent_tools::policy::{Gate, Mode, Permissions};
-use agent_tools::toolset::{Parts, Toolset, tools};
 use agent_tools::{Part, Place};
 use tokio_util::sync::CancellationToken;
 
-use crate::turns::Noon;
+use crate::turns::{Noon, agent};
 
 struct World {
     folder: tempfile::TempDir,
@@ -33,14 +31,7 @@ impl World {
         let mut model = Model::new("scripted", "m");
         model.context = context;
         let model = Scripted::new(answers).with_model(model);
-        let agent = Agent {
-            fallbacks: Vec::new(),
-            provider: Arc::new(model.clone()),
-            tools: tools(Toolset::Full, &Parts::of(Toolset::Full)),
-            policy: Arc::new(Gate::new(Mode::DEFAULT, Permissions::Allow)),
-            prompt: Arc::default(),
-            limits: Limits::default(),
-        };
+        let agent = agent(model.clone());
         let mut place = Place::new(folder.path());
         place.env = vec![("PATH".into(), std::env::var_os("PATH").unwrap())];
         place.store = Some(folder.path().join("session"));

@@ -5,13 +5,11 @@ use std::sync::Arc;
 
 use agent_core::provider::scripted::{Answer, Scripted};
 use agent_core::session::{Back, Journal, JsonLines, Sessions, load};
-use agent_core::{Agent, Event, Limits, Prompt, Session, SessionId, UndoState, start, start_compacting};
+use agent_core::{Agent, Event, Prompt, Session, SessionId, UndoState, start, start_compacting};
 use agent_tools::Place;
-use agent_tools::policy::{Gate, Mode, Permissions};
-use agent_tools::toolset::{Parts, Toolset, tools};
 use tokio_util::sync::CancellationToken;
 
-use crate::turns::Noon;
+use crate::turns::{Noon, agent};
 
 struct World {
     folder: tempfile::TempDir,
@@ -35,14 +33,7 @@ impl World {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let model = Scripted::new([]);
-        let agent = Agent {
-            fallbacks: Vec::new(),
-            provider: Arc::new(model.clone()),
-            tools: tools(Toolset::Full, &Parts::of(Toolset::Full)),
-            policy: Arc::new(Gate::new(Mode::DEFAULT, Permissions::Allow)),
-            prompt: Arc::default(),
-            limits: Limits::default(),
-        };
+        let agent = agent(model.clone());
         Self { session: open(&folder), folder, model, agent }
     }
 

@@ -6,16 +6,13 @@ use agent_core::provider::scripted::{Answer, Scripted};
 use agent_core::provider::{Model, Provider, ProviderError, Replies, Request};
 use agent_core::session::{Journal, Memory, load};
 use agent_core::{
-    Agent, Ending, Event, Limit, Limits, Message, Prompt, Running, Session, SessionId, Steering, Waits, start,
-    start_on_news,
+    Agent, Ending, Event, Limit, Message, Prompt, Running, Session, SessionId, Steering, Waits, start, start_on_news,
 };
-use agent_tools::policy::{Gate, Mode, Permissions};
-use agent_tools::toolset::{Parts, Toolset, tools};
 use agent_tools::{Part, Place};
 use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 
-use crate::turns::Noon;
+use crate::turns::{Noon, agent};
 
 /// A model that plays a script, and a person who speaks while it answers one of the requests.
 struct Interrupted {
@@ -53,14 +50,7 @@ impl World {
     fn new(answers: impl IntoIterator<Item = Answer>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let model = Scripted::new(answers);
-        let agent = Agent {
-            fallbacks: Vec::new(),
-            provider: Arc::new(model.clone()),
-            tools: tools(Toolset::Full, &Parts::of(Toolset::Full)),
-            policy: Arc::new(Gate::new(Mode::DEFAULT, Permissions::Allow)),
-            prompt: Arc::default(),
-            limits: Limits::default(),
-        };
+        let agent = agent(model.clone());
         let mut place = Place::new(folder.path());
         place.env = vec![("PATH".into(), std::env::var_os("PATH").unwrap())];
         place.store = Some(folder.path().join("session"));

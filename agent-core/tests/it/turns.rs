@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent_core::provider::scripted::{Answer as Reply, Scripted};
-use agent_core::provider::{ErrorKind, Stop};
+use agent_core::provider::{ErrorKind, Provider, Stop};
 use agent_core::session::{Journal, Memory, load};
 use agent_core::{Agent, Block, Clock, Event, Limits, Message, Prompt, Session, SessionId, start};
 use agent_tools::policy::{Gate, Mode, Permissions};
@@ -26,6 +26,18 @@ pub struct Noon;
 impl Clock for Noon {
     fn now(&self) -> Timestamp {
         Timestamp::from_second(1_800_000_000).unwrap()
+    }
+}
+
+/// An agent with the toolset `full` that may do everything.
+pub fn agent(provider: impl Provider + 'static) -> Agent {
+    Agent {
+        provider: Arc::new(provider),
+        fallbacks: Vec::new(),
+        tools: toolset::tools(Toolset::Full, &Parts::of(Toolset::Full)),
+        policy: Arc::new(Gate::new(Mode::DEFAULT, Permissions::Allow)),
+        prompt: Arc::default(),
+        limits: Limits::default(),
     }
 }
 
