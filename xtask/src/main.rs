@@ -13,7 +13,7 @@ const USAGE: &str = "Usage: cargo xtask CHORE
 
   tidy       Check imports between crates, words that belong to one place, licences, test modules
   reference  Write the tables of README.md and of the page about permissions: tools, settings, programs, …
-  soak       Record what 10,000 random commands do, and compare [--count N] [--seed N]
+  soak       Run a test for longer: commands, crash, fuzz (10,000 commands, 300 kills, 600 s) [--count N] [--seed N]
   eval       Let the embedded model do twelve small tasks [--agent PATH] [--only N]";
 
 fn main() -> ExitCode {
