@@ -159,7 +159,7 @@ impl Server {
         decoder: impl Decode,
     ) -> Result<Replies, ProviderError> {
         let headers = self.headers(headers)?;
-        let response = self.ask(|client, url| client.post(url).headers(headers).body(body)).await?;
+        let response = self.send(|client, url| client.post(url).headers(headers).body(body)).await?;
         if !response.status().is_success() {
             return Err(self.refusal(response).await);
         }
@@ -169,7 +169,7 @@ impl Server {
     /// The body of what lies there.
     pub(super) async fn get(&self, headers: &[(&'static str, &str)]) -> Result<Vec<u8>, ProviderError> {
         let headers = self.headers(headers)?;
-        let mut response = self.ask(|client, url| client.get(url).headers(headers)).await?;
+        let mut response = self.send(|client, url| client.get(url).headers(headers)).await?;
         if !response.status().is_success() {
             return Err(self.refusal(response).await);
         }
@@ -183,7 +183,7 @@ impl Server {
         Ok(body)
     }
 
-    async fn ask(&self, request: impl FnOnce(&Client, Url) -> RequestBuilder) -> Result<Response, ProviderError> {
+    async fn send(&self, request: impl FnOnce(&Client, Url) -> RequestBuilder) -> Result<Response, ProviderError> {
         let url = self.address()?;
         let client = self.client.get_or_init(|| client::build(&self.endpoint, &url, &self.asking));
         let client = client.as_ref().map_err(Clone::clone)?;
