@@ -385,6 +385,10 @@ fn usage_of(usage: &Value) -> Option<Usage> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
+    use proptest::prelude::*;
+
     use super::super::super::http::{Endpoint, played};
     use super::super::super::samples::origin;
     use super::*;
@@ -590,6 +594,57 @@ mod tests {
             ("null", "End"),
         ] {
             check(&[&ends(usage)], expect);
+        }
+    }
+
+    /// Any event of this form, from a server that may number and name its items as it likes, or not at all.
+    fn any_event() -> impl Strategy<Value = String> {
+        let index = prop_oneof![Just(""), Just(r#""output_index":0,"#), Just(r#""output_index":1,"#)];
+        let id = prop_oneof![Just(""), Just(r#""item_id":"a","#), Just(r#""item_id":"b","#)];
+        let item = prop_oneof![
+            Just(r#"{"type":"message","id":"a"}"#),
+            Just(r#"{"type":"message","content":[{"text":"xx"}]}"#),
+            Just(r#"{"type":"function_call","id":"b","call_id":"c","name":"f","arguments":"{}"}"#),
+            Just(r#"{"type":"reasoning","id":"a","summary":[{"text":"r"}]}"#),
+        ];
+        let kind = prop::sample::select(vec![
+            "output_text.delta",
+            "output_text.done",
+            "refusal.delta",
+            "reasoning_text.delta",
+            "function_call_arguments.delta",
+            "function_call_arguments.done",
+            "output_item.added",
+            "output_item.done",
+        ]);
+        (kind, index, id, item).prop_map(|(kind, index, id, item)| {
+            event(kind, &format!(r#"{index}{id}"item":{item},"delta":"x","text":"xx","arguments":"y""#))
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_said_is_what_is_kept_in_whatever_order_it_comes(
+            events in prop::collection::vec(any_event(), 0..12),
+            whole in any::<bool>(),
+        ) {
+            let asking = Arc::new(Asking::new(&Endpoint::new("http://h"), "http://h", "m"));
+            let mut decoder = Decoder::new(asking, origin("m"), &Request::new("", &[], &[]));
+            let mut out = Outbox::default();
+            let last = completed(if whole { r#"{"type":"message","content":[{"text":"xx"}]}"# } else { "" });
+            for data in events.iter().chain([&last]) {
+                decoder.event(Event { name: "", data }, &mut out).unwrap();
+            }
+            let (mut said, mut kept, mut ids) = (0, 0, HashSet::new());
+            for delta in out.drain() {
+                match delta {
+                    Delta::Text(text) => said += text.len(),
+                    Delta::Block(Block::Text { text }) => kept += text.len(),
+                    Delta::Block(Block::Call { call }) => prop_assert!(ids.insert(call.id.clone()), "{}", call.id),
+                    Delta::Block(Block::Opaque { .. }) | Delta::Thinking(_) | Delta::Usage(_) | Delta::Stop(_) => {}
+                }
+            }
+            prop_assert_eq!(said, kept);
         }
     }
 }
