@@ -3,11 +3,13 @@
 mod sessions;
 
 use std::ffi::OsString;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use agent_core::settings::flags::{OPTIONS, OptionSpec};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 
+pub use crate::batch::Batch;
 pub use sessions::{ExportFormat, SessionsTask};
 
 /// What a person typed.
@@ -47,6 +49,8 @@ pub enum Task {
     Talk,
     /// One prompt.
     Prompt(String),
+    /// `--prompts FILE`
+    Batch(Batch),
     /// `agent tool list`
     ToolList,
     /// `agent tool call NAME --input JSON`
@@ -146,6 +150,7 @@ pub fn command() -> Command {
         .arg(flag("fork", "Go on in a copy of the session (of the last one, if none is named)").global(true))
         .arg(flag("plain", "Terminal mode: one line after the other").global(true))
         .arg(flag("interactive", "Starts at the terminal with PROMPT").short('i').global(true))
+        .args(batch_options())
         .subcommand(tool)
         .subcommand(check)
         .subcommand(Command::new("skills").about("The skills, and what is wrong with those that were not loaded").arg(json()))
@@ -192,11 +197,40 @@ fn task(matches: &ArgMatches) -> Result<Task, clap::Error> {
         Some(("model", _)) => Task::ModelList,
         Some(("config", _)) => Task::Config,
         Some(("doctor", _)) => Task::Doctor,
+        _ if matches.contains_id("prompts") => Task::Batch(batch(matches)),
         _ => match matches.get_many::<String>("prompt") {
             Some(words) => Task::Prompt(words.map(String::as_str).collect::<Vec<_>>().join(" ")),
             None => Task::Talk,
         },
     })
+}
+
+fn batch(matches: &ArgMatches) -> Batch {
+    let jobs = matches.get_one::<u16>("jobs").map_or(4, |jobs| usize::from(*jobs));
+    Batch {
+        prompts: matches.get_one::<PathBuf>("prompts").cloned().unwrap_or_default(),
+        jobs: NonZeroUsize::new(jobs).unwrap_or(NonZeroUsize::MIN),
+        results: matches.get_one::<PathBuf>("results").cloned(),
+    }
+}
+
+/// The options of a batch.
+fn batch_options() -> [Arg; 3] {
+    let file = |name: &'static str| Arg::new(name).long(name).value_name("FILE").value_parser(value_parser!(PathBuf));
+    [
+        file("prompts")
+            .conflicts_with_all(["prompt", "continue", "resume", "fork", "interactive"])
+            .help("Runs many prompts: FILE has one JSON text or object {\"prompt\", \"id\", \"cwd\", \"model\"} a line; `-` is stdin"),
+        Arg::new("jobs")
+            .long("jobs")
+            .value_name("N")
+            .requires("prompts")
+            .value_parser(value_parser!(u16).range(1..))
+            .help("With --prompts: how many run at once (4)"),
+        file("results")
+            .requires("prompts")
+            .help("With --prompts: where results are kept (FILE.results.jsonl); what has one is not run again"),
+    ]
 }
 
 /// The matches of the innermost subcommand: global options are found there wherever they stood.
@@ -249,6 +283,10 @@ mod tests {
         for (line, expect) in [
             ("", Task::Talk),
             ("fix the bug", Task::Prompt("fix the bug".into())),
+            (
+                "--prompts f --jobs 2",
+                Task::Batch(Batch { prompts: "f".into(), jobs: NonZeroUsize::new(2).unwrap(), results: None }),
+            ),
             ("-- -v", Task::Prompt("-v".into())),
             ("tool list --json", Task::ToolList),
             ("tool call bash --input {}", Task::ToolCall { name: "bash".into(), input: "{}".into() }),

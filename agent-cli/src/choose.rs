@@ -19,6 +19,7 @@ use crate::view::tell;
 use crate::weights;
 
 /// A model that was chosen.
+#[derive(Clone)]
 pub struct Chosen {
     /// Its provider.
     pub provider: Arc<dyn Provider>,

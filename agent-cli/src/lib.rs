@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod args;
+mod batch;
 mod beside;
 mod choose;
 mod command;
@@ -66,6 +67,7 @@ async fn perform(setup: &Setup) -> Result<Exit, CliError> {
     let done = |result: Result<(), CliError>| result.map(|()| Exit::Done);
     match &setup.args.task {
         Task::Talk | Task::Prompt(_) => return run::run(setup).await,
+        Task::Batch(batch) => return batch::run(setup, batch).await,
         Task::ToolList | Task::ToolCall { .. } | Task::ToolBatch | Task::Check(_) => {}
         Task::Skills | Task::Sessions(_) | Task::Config => {}
         Task::Doctor => return signals::first(command::doctor::run(setup, as_json)).await,
@@ -81,6 +83,8 @@ async fn perform(setup: &Setup) -> Result<Exit, CliError> {
         Task::Skills => done(command::skills::run(setup, as_json)),
         Task::Sessions(task) => done(command::sessions::run(setup, task, as_json).await),
         Task::Config => done(command::config::run(setup, as_json)),
-        Task::Talk | Task::Prompt(_) | Task::Doctor | Task::ModelFetch | Task::ModelList => Ok(Exit::Done),
+        Task::Talk | Task::Prompt(_) | Task::Batch(_) | Task::Doctor | Task::ModelFetch | Task::ModelList => {
+            Ok(Exit::Done)
+        }
     }
 }

@@ -1,12 +1,12 @@
 //! Which session a run has: a new one, an earlier one, a copy of it, or one that leaves nothing.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use agent_core::session::{self, FindError, Journal, JsonLines, LoadError, Loaded, Nowhere, Sessions, Store};
-use agent_core::{Clock, Session, SessionId};
+use agent_core::{Block, Clock, Message, Session, SessionId};
 use jiff::Timestamp;
 
 use crate::error::CliError;
@@ -21,6 +21,9 @@ impl Clock for RealClock {
         Timestamp::now()
     }
 }
+
+/// More than the last line of a log is long that tells of an end, in bytes.
+const TAIL: u64 = 4096;
 
 /// A session to go on with.
 pub struct Earlier {
@@ -62,6 +65,24 @@ pub fn open(setup: &Setup, earlier: Option<Earlier>, scratch: Option<&Path>) -> 
         Some(earlier) => resume(setup, &sessions, earlier, scratch),
         None => Ok(fresh(setup, &sessions, scratch)),
     }
+}
+
+/// The answer of a session whose last turn came to its end; none where something is left to do.
+pub fn answered(session: &Session) -> Option<String> {
+    let log = Sessions::log(session.place.store.as_deref()?);
+    let mut file = File::open(log).ok()?;
+    let size = file.metadata().ok()?.len();
+    file.seek(SeekFrom::Start(size.saturating_sub(TAIL))).ok()?;
+    let mut tail = Vec::new();
+    file.read_to_end(&mut tail).ok()?;
+    let last = tail.trim_ascii_end().rsplit(|byte| *byte == b'\n').next()?;
+    let last: serde_json::Value = serde_json::from_slice(last).ok()?;
+    let Message::Assistant(blocks) = session.messages().last()? else { return None };
+    let said = |block: &Block| match block {
+        Block::Text { text } => Some(text.clone()),
+        Block::Call { .. } | Block::Opaque { .. } => None,
+    };
+    (last["type"] == "stop" && last["reason"] == "end_turn").then(|| blocks.iter().filter_map(said).collect())
 }
 
 /// The directory of the session that a person means.

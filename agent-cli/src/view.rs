@@ -228,7 +228,8 @@ async fn typed(beside: Option<&mut Beside>) -> Vec<u8> {
     }
 }
 
-fn exit_of(ended: &Result<Ending, TurnError>) -> Exit {
+/// The exit code of a turn that ended so.
+pub fn exit_of(ended: &Result<Ending, TurnError>) -> Exit {
     match ended {
         Ok(Ending::Done) => Exit::Done,
         Ok(Ending::Blocked(_)) => Exit::Blocked,

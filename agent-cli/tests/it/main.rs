@@ -4,6 +4,7 @@
 #![cfg(test)]
 
 mod approvals;
+mod batch;
 mod beside;
 mod commands;
 mod crash;
