@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 use std::io;
 
 use agent_core::{Prompt, Steering};
+use rustix::process::{Signal, kill_current_process_group};
 
 use crate::render::{Outputs, Style};
 use crate::terminal::{Keyboard, columns};
@@ -87,6 +88,10 @@ impl Beside {
                 self.show()
             }
             Step::Emptied => self.leave(None),
+            Step::Suspend => {
+                self.suspend();
+                Ok(())
+            }
             Step::Entered(line) => {
                 let told = self.leave(Some(("queued: ", &line)));
                 self.queue.push_back(line);
@@ -102,6 +107,15 @@ impl Beside {
                 }
             },
         }
+    }
+
+    /// Gives the terminal back as it was, and stops until the shell lets us go on.
+    fn suspend(&mut self) {
+        self.keyboard = None;
+        self.aside();
+        // The whole group, as the terminal does it. Where no shell is there to go on with nothing happens.
+        let _ = kill_current_process_group(Signal::TSTP);
+        self.begin();
     }
 
     /// Shows the line, and holds the output back.

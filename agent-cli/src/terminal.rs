@@ -40,7 +40,7 @@ impl Modes {
     }
 }
 
-/// The keys while a turn runs: they come one by one and are not echoed; Ctrl-C and Ctrl-Z stay signals. The terminal gets
+/// The keys while a turn runs: they come one by one and are not echoed; Ctrl-C stays a signal. The terminal gets
 /// its own modes back when this is dropped, and nobody is at the keys any more.
 pub struct Keyboard {
     before: Modes,
@@ -67,8 +67,9 @@ impl Keyboard {
         keys.local_modes.insert(LocalModes::NOFLSH);
         keys.special_codes[SpecialCodeIndex::VMIN] = 1;
         keys.special_codes[SpecialCodeIndex::VTIME] = 0;
-        // Ctrl-\\ would end the program with the terminal as it is.
+        // Signals that would leave the terminal as it is now: Ctrl-Z is a key, Ctrl-\ is nothing.
         keys.special_codes[SpecialCodeIndex::VQUIT] = 0;
+        keys.special_codes[SpecialCodeIndex::VSUSP] = 0;
         let ((stopped, stop), (sender, typed)) = (io::pipe().ok()?, mpsc::unbounded_channel());
         let reading = Arc::<Mutex<()>>::default();
         let lock = reading.clone();

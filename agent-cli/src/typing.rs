@@ -25,6 +25,8 @@ pub enum Key {
     EraseWord,
     /// Ctrl-U, Esc.
     EraseAll,
+    /// Ctrl-Z: the shell wants the terminal.
+    Suspend,
     /// Any other.
     Other,
 }
@@ -60,6 +62,7 @@ fn first(bytes: &[u8]) -> Option<(Key, usize)> {
         0x7f | 0x08 => (Key::Erase, 1),
         0x17 => (Key::EraseWord, 1),
         0x15 => (Key::EraseAll, 1),
+        0x1a => (Key::Suspend, 1),
         0..=0x1f => (Key::Other, 1),
         _ => return character(bytes),
     })
@@ -114,6 +117,8 @@ pub enum Step {
     Entered(String),
     /// The model is to read the line now; where nothing is typed, what was entered before.
     Now(Option<String>),
+    /// The program is to make room for the shell.
+    Suspend,
 }
 
 /// The line.
@@ -151,6 +156,7 @@ impl Typing {
                 self.cut(keep, columns)
             }
             Key::EraseAll => self.cut(0, columns),
+            Key::Suspend => Step::Suspend,
             Key::Other => Step::Nothing,
         }
     }
@@ -256,7 +262,7 @@ mod tests {
             ("\u{1b}[A\u{1b}OBx\u{1b}[1;5Cy", vec![Key::Other, Key::Other, Key::Char('x'), Key::Other, Key::Char('y')]),
             ("\u{1b}b\u{1b}ä", vec![Key::Other, Key::Other]),
             ("\u{1b}", vec![Key::EraseAll]),
-            ("\t\u{3}", vec![Key::Other, Key::Other]),
+            ("\t\u{3}\u{1a}", vec![Key::Other, Key::Other, Key::Suspend]),
             (
                 "\u{1b}[200~a\rb\r\nc\u{1b}[31m\u{1b}[201~d",
                 vec![Key::Paste("a\nb\nc\u{1b}[31m".into()), Key::Char('d')],

@@ -63,7 +63,10 @@ impl View {
                 Form::Text(screen.within(&setup.world.cwd))
             }
         };
-        let beside = (interactive && setup.args.output == Output::Text).then(|| Beside::new(outputs, style()));
+        // A terminal that goes on line by line shows and keeps what is typed by itself.
+        let by_lines = matches!(setup.world.lookup("TERM").as_deref(), Some("dumb" | "cons25" | "emacs"));
+        let beside = interactive && !by_lines && setup.args.output == Output::Text;
+        let beside = beside.then(|| Beside::new(outputs, style()));
         Self { form, beside, rules: setup.rules_file(), quit: false, lost: None }
     }
 

@@ -196,6 +196,49 @@ fn signals_leave_the_terminal_as_it_was_whatever_is_typed() {
 }
 
 #[test]
+fn ctrl_z_gives_the_terminal_to_the_shell_and_what_is_typed_comes_back() {
+    let test = Test::new([bash(WAITS), says("One."), says("Two.")]).args(["--permissions", "auto"]);
+    // A shell with jobs: it gets the terminal as it was, and `fg` goes on.
+    let mut shell = std::process::Command::new("bash");
+    for (name, value) in test.command().get_envs() {
+        shell.env(name, value.unwrap_or_default());
+    }
+    let agent = format!("{} --toolset lean --permissions auto", env!("CARGO_BIN_EXE_agent"));
+    shell.args(["--norc", "--noediting", "-i"]).env("PS1", "shell: ").current_dir(test.work());
+    let mut terminal = Terminal::start(shell);
+    terminal.sees("shell: ");
+    terminal.types(&format!("{agent}\n"));
+    terminal.enters("begin");
+    terminal.sees("echo waited\r\n");
+    types(&mut terminal, "half a", "\u{bb} half a");
+    types(&mut terminal, "\u{1a}", "shell: ");
+    types(&mut terminal, "echo $((40+2)) here\n", "42 here");
+    types(&mut terminal, "fg\n", "\u{bb} half a");
+    types(&mut terminal, " thought\r", "queued: half a thought");
+    goes_on(&test);
+    terminal.sees("Two.");
+    terminal.sees("> ");
+    types(&mut terminal, CTRL_D, "shell: ");
+    terminal.types("exit\n");
+    terminal.ends(0);
+}
+
+#[test]
+fn a_terminal_without_cursor_keeps_lines_by_itself() {
+    let test = Test::new([bash(WAITS), says("One."), says("Two.")]).args(["--permissions", "auto"]).env("TERM", "dumb");
+    let mut terminal = test.terminal();
+    terminal.enters("begin");
+    terminal.sees("echo waited\r\n");
+    terminal.types("next\n");
+    goes_on(&test);
+    terminal.sees("Two.");
+    terminal.types(CTRL_D);
+    let all = terminal.ends(0);
+    assert!(!all.contains("[?2004h"), "{all:?}");
+    assert_eq!(last_said(&test.model.asked()[2]), "next");
+}
+
+#[test]
 fn too_much_that_waits_is_printed_above_the_line() {
     let much = "x".repeat((1 << 20) + 1);
     let waits = json!({"command": "until [ -e end ]; do sleep 0.02; done"}).to_string();
