@@ -67,7 +67,7 @@ pub enum Stage {
 }
 
 /// Who is told of the progress.
-pub type Told<'t> = &'t mut dyn FnMut(Progress);
+pub type Told<'t> = &'t mut (dyn FnMut(Progress) + Send);
 
 /// Why weights could not be fetched.
 #[derive(Debug, thiserror::Error)]

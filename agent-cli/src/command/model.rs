@@ -11,7 +11,7 @@ use crate::model::{Bar, FetchError, Weights, fetch, find, sha256};
 ///
 /// # Errors
 /// See [`fetch`].
-pub async fn fetched(cache: &Path, screen: impl Write, terminal: bool) -> Result<PathBuf, FetchError> {
+pub async fn fetched(cache: &Path, screen: impl Write + Send, terminal: bool) -> Result<PathBuf, FetchError> {
     let mut bar = Bar::new(screen, terminal);
     fetch(&Weights::PINNED, cache, &mut |progress| bar.show(progress)).await
 }
