@@ -3,13 +3,14 @@
 mod input;
 mod results;
 
+use std::collections::HashMap;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use agent_core::{Event, Prompt, Session, start};
 use serde_json::{Value, json};
-use tokio::task::JoinSet;
+use tokio::task::{Id, JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
 use crate::choose::{self, Chosen};
@@ -79,6 +80,7 @@ pub async fn run(setup: &Setup, batch: &Batch) -> Result<Exit, CliError> {
     let mut runner = Runner {
         shared: Arc::new(Shared { setup: setup.clone(), chosen, results, stop: CancellationToken::new() }),
         running: JoinSet::new(),
+        names: HashMap::new(),
         most: batch.jobs.get(),
         all_ok: true,
     };
@@ -97,6 +99,8 @@ struct Shared {
 struct Runner {
     shared: Arc<Shared>,
     running: JoinSet<Result<bool, CliError>>,
+    /// Ids and lines of the prompts that run.
+    names: HashMap<Id, (String, u64)>,
     most: usize,
     all_ok: bool,
 }
@@ -116,9 +120,9 @@ impl Runner {
                     stop.cancel();
                     open = false;
                 }
-                Some(done) = self.running.join_next() => {
-                    let done = done.map_err(|e| CliError::failed(format!("running a prompt: {e}")))?;
-                    self.all_ok &= done?;
+                Some(done) = self.running.join_next_with_id() => {
+                    let ok = self.ended(done)?;
+                    self.all_ok &= ok;
                 }
                 line = input.next(), if open && self.running.len() < self.most => match line {
                     Some(line) => self.take(line?)?,
@@ -133,6 +137,21 @@ impl Runner {
         } else {
             Exit::Failed
         })
+    }
+
+    /// Says whether a prompt went well. One that broke this program has a result too.
+    fn ended(&mut self, done: Result<(Id, Result<bool, CliError>), JoinError>) -> Result<bool, CliError> {
+        match done {
+            Ok((task, ok)) => {
+                self.names.remove(&task);
+                ok
+            }
+            Err(error) => {
+                let (id, line) = self.names.remove(&error.id()).unwrap_or_default();
+                self.shared.results.add(&failed(&id, line, "the agent itself failed; please report it"))?;
+                Ok(false)
+            }
+        }
     }
 
     /// Starts a prompt, unless it has a result.
@@ -154,7 +173,9 @@ impl Runner {
                 };
                 let shared = self.shared.clone();
                 // A task of its own, so that a prompt that goes wrong takes no other with it.
-                self.running.spawn(async move { shared.one(job, begun).await });
+                let name = (job.id.clone(), job.number);
+                let task = self.running.spawn(async move { shared.one(job, begun).await });
+                self.names.insert(task.id(), name);
                 Ok(())
             }
         }
