@@ -76,6 +76,8 @@ pub mod commands;
 pub mod context;
 pub mod discover;
 mod event;
+#[cfg(test)]
+mod fuzz;
 mod history;
 mod inbox;
 mod message;

@@ -163,6 +163,9 @@ fn text(bytes: &[u8]) -> Cow<'_, str> {
 }
 
 #[cfg(test)]
+mod fuzz;
+
+#[cfg(test)]
 mod tests {
     use std::time::{Duration, Instant};
 

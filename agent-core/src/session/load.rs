@@ -376,4 +376,6 @@ fn message(line: &[u8]) -> Option<Message> {
 }
 
 #[cfg(test)]
+mod fuzz;
+#[cfg(test)]
 mod tests;

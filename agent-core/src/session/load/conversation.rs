@@ -73,7 +73,11 @@ impl Conversation {
 
     /// From here on the conversation is this content, and the last messages that it had.
     pub(super) fn compact(&mut self, content: Vec<Part>, kept: usize, damage: &mut Damage) {
-        self.settle_prompts(&[], damage);
+        // A summary may be made while calls are open, but whoever gave a prompt meanwhile found them answered.
+        if !self.prompts.is_empty() {
+            self.answer(Vec::new(), damage);
+            self.settle_prompts(&[], damage);
+        }
         if self.all {
             self.summaries.push(Message::User(content));
             return;

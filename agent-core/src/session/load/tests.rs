@@ -44,7 +44,7 @@ fn record(short: &str) -> Value {
 }
 
 /// The line of a record, as the journal writes it.
-fn line(short: &str, seq: u64) -> String {
+pub(super) fn line(short: &str, seq: u64) -> String {
     if short == "torn" {
         return r#"{"type":"message","role":"assist"#.into();
     }
@@ -54,7 +54,7 @@ fn line(short: &str, seq: u64) -> String {
     record.to_string()
 }
 
-fn log(lines: &[&str]) -> String {
+pub(super) fn log(lines: &[&str]) -> String {
     (1..).zip(lines).map(|(seq, short)| line(short, seq) + "\n").collect()
 }
 
@@ -346,7 +346,7 @@ fn harmed(mut lines: Vec<Vec<u8>>, harm: &Harm) -> (Vec<u8>, usize) {
 }
 
 /// What servers of all kinds want of a conversation; neighbours of one role are joined by those who speak to them.
-fn strict(messages: &[Message]) -> Result<(), String> {
+pub(super) fn strict(messages: &[Message]) -> Result<(), String> {
     for (at, message) in messages.iter().enumerate() {
         let before = at.checked_sub(1).map(|before| &messages[before]);
         let fits = match (before, message) {
@@ -366,7 +366,7 @@ fn strict(messages: &[Message]) -> Result<(), String> {
     if open { Err("the last calls are open".into()) } else { Ok(()) }
 }
 
-fn texts(messages: &[Message]) -> Vec<String> {
+pub(super) fn texts(messages: &[Message]) -> Vec<String> {
     messages.iter().map(|message| serde_json::to_string(message).unwrap()).collect()
 }
 
