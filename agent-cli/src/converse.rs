@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use agent_core::commands::{self, Command, Rewind, parse};
 use agent_core::session::{RewindError, Scope};
-use agent_core::{Agent, Prompt, Session};
+use agent_core::{Agent, Session};
 use agent_tools::Part;
 use agent_tools::policy::{Mode, Permissions};
 use tokio::time::{sleep, timeout};
@@ -18,7 +18,7 @@ use crate::command::sessions::{export, write};
 use crate::error::{CliError, Exit};
 use crate::lines::{Draft, Entered, Lines};
 use crate::render::plain;
-use crate::run::{Open, Talk};
+use crate::run::{Open, Talk, with_pictures};
 use crate::sessions;
 use crate::setup::Setup;
 use crate::signals::{Caught, Signals};
@@ -84,7 +84,7 @@ impl Conversation {
     /// The terminal broke, or the output.
     pub async fn run(mut self, first: Option<String>) -> Result<Exit, CliError> {
         let mut flow = match first {
-            Some(prompt) => self.turn(Work::Prompt(Prompt::text(prompt))).await,
+            Some(prompt) => self.say(prompt).await,
             None => Flow::Stay,
         };
         let exit = loop {
@@ -136,7 +136,7 @@ impl Conversation {
             return Flow::Stay;
         }
         match parse(&line) {
-            None => return self.turn(Work::Prompt(Prompt::text(line))).await,
+            None => return self.say(line).await,
             Some(Ok((Command::Quit, _))) => return Flow::Leave(Exit::Done),
             Some(Ok((Command::Compact, _))) => return self.turn(Work::Compact).await,
             Some(Ok((command, rest))) => match self.command(command, rest).await {
@@ -146,6 +146,13 @@ impl Conversation {
             Some(Err(wrong)) => tell(&[wrong.to_string()]),
         }
         Flow::Stay
+    }
+
+    /// Runs a turn on a line.
+    async fn say(&mut self, line: String) -> Flow {
+        let typed = line.clone();
+        let prompt = with_pictures(&self.setup, &self.equipped.agent, line, &typed);
+        self.turn(Work::Prompt(prompt)).await
     }
 
     /// Runs a turn. Where it did not end well, what was to be said next comes back to the prompt.

@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal};
 
 use agent_core::settings::rules;
-use agent_core::{Agent, Prompt, Session, Waits};
+use agent_core::{Agent, Prompt, Session, Waits, pictures};
 use tempfile::TempDir;
 
 use crate::args::{Output, Task};
@@ -50,7 +50,16 @@ pub async fn run(setup: &Setup) -> Result<Exit, CliError> {
     if talk.interactive {
         return Conversation::new(setup, talk, equipped, open, view, signals)?.run(first).await;
     }
-    once(equipped.agent, open, view, signals, first.unwrap_or_default()).await
+    let typed = if let Task::Prompt(typed) = &setup.args.task { typed } else { "" };
+    let prompt = with_pictures(setup, &equipped.agent, first.unwrap_or_default(), typed);
+    once(equipped.agent, open, view, signals, prompt).await
+}
+
+/// A prompt with the pictures that a person names in it.
+pub fn with_pictures(setup: &Setup, agent: &Agent, text: String, typed: &str) -> Prompt {
+    let (prompt, told) = pictures::prompt(text, typed, &setup.world.cwd, agent.provider.model().sees);
+    tell(&told);
+    prompt
 }
 
 /// One prompt, and the end.
@@ -59,9 +68,9 @@ async fn once(
     mut open: Open,
     mut view: View,
     mut signals: Signals,
-    prompt: String,
+    prompt: Prompt,
 ) -> Result<Exit, CliError> {
-    let exit = view.turn(&agent, &mut open.session, Work::Prompt(Prompt::text(prompt)), &mut signals).await;
+    let exit = view.turn(&agent, &mut open.session, Work::Prompt(prompt), &mut signals).await;
     open.session.jobs.end_all();
     view.close(&open.session)?;
     Ok(exit)

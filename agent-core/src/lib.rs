@@ -76,11 +76,11 @@ pub mod commands;
 pub mod context;
 pub mod discover;
 mod event;
-#[cfg(test)]
 mod fuzz;
 mod history;
 mod inbox;
 mod message;
+pub mod pictures;
 pub mod prompt;
 pub mod provider;
 pub mod session;

@@ -227,3 +227,20 @@ fn a_broken_skill_does_not_hide_the_others() {
     let listed = test.run().code(0).json();
     assert!(listed["diagnostics"].to_string().contains("bad.md"), "{listed}");
 }
+
+#[test]
+fn a_picture_that_is_named_goes_to_a_model_that_sees() {
+    let png = b"\x89PNG\r\n\x1a\nrest";
+    let models = "models: {see: {sees: true}, blind: {sees: false}}\n";
+    let test = Test::new([says("a cat"), says("no idea")]).settings(models).file("shot.png", png);
+    let test = test.args(["--model", "see", "what is in shot.png?"]);
+    test.run().code(0).tells(&["with the picture", "shot.png (image/png, 1 kB)"]);
+    let content = test.model.asked()[0]["messages"][1]["content"].clone();
+    assert_eq!(content[0]["text"], "what is in shot.png?");
+    assert_eq!(content[1]["image_url"]["url"], "data:image/png;base64,iVBORw0KGgpyZXN0");
+    let test = test.again(["--model", "blind", "what is in shot.png?"]);
+    test.run().code(0);
+    let path = test.work().join("shot.png");
+    let expect = format!("[Image #1] => {}\n</attached-images>", path.display());
+    assert!(last_content(&test.model.asked()[1]).ends_with(&expect), "{:?}", test.model.asked()[1]);
+}
