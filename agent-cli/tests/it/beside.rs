@@ -10,8 +10,8 @@ use crate::pty::{CTRL_C, CTRL_D, PROMPT, Terminal};
 use crate::run::{Test, until};
 
 const CTRL_O: &str = "\u{f}";
-/// A command that waits until the test lets it go on.
-const WAITS: &str = "until [ -e go ]; do sleep 0.02; done; echo waited";
+/// A command that waits until the test lets it go on. It says that it runs: before, a terminal's Ctrl-C would still reach it.
+const WAITS: &str = "touch began; until [ -e go ]; do sleep 0.02; done; echo waited";
 
 /// A turn that runs until `goes_on`, and what the model says after it.
 fn working(answers: impl IntoIterator<Item = Answer>) -> (Test, Terminal) {
@@ -19,6 +19,7 @@ fn working(answers: impl IntoIterator<Item = Answer>) -> (Test, Terminal) {
     let mut terminal = test.terminal();
     terminal.enters("begin");
     terminal.sees("echo waited\r\n");
+    until("the command runs", || test.work().join("began").exists());
     (test, terminal)
 }
 
