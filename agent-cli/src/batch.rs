@@ -8,12 +8,13 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use agent_core::setup::{Chosen, with_model};
 use agent_core::{Event, Prompt, Session, start};
 use serde_json::{Value, json};
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
-use crate::choose::{self, Chosen};
+use crate::choose;
 use crate::error::{CliError, Exit};
 use crate::render::Summary;
 use crate::run::{Open, Talk};
@@ -209,7 +210,7 @@ impl Shared {
             setup = Setup::new(args)?;
         }
         if let Some(model) = &job.model {
-            setup.settings = choose::with_model(&setup.settings, self.chosen.provider.model(), model);
+            setup.settings = with_model(&setup.settings, self.chosen.provider.model(), model);
         }
         let as_usual = job.cwd.is_none() && job.model.is_none();
         let chosen = if as_usual { self.chosen.clone() } else { choose::choose(&setup, false).await? };

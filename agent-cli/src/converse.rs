@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use agent_core::commands::{self, Command, Rewind, parse};
 use agent_core::session::{RewindError, Scope};
+use agent_core::setup::{Equipped, named, with_model};
 use agent_core::{Agent, Session};
 use agent_tools::Part;
 use agent_tools::policy::{Mode, Permissions};
@@ -13,7 +14,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::args::ExportFormat;
 use crate::beside::Beside;
-use crate::choose::{self, Equipped};
+use crate::choose;
 use crate::command::sessions::{export, write};
 use crate::error::{CliError, Exit};
 use crate::lines::{Draft, Entered, Lines};
@@ -64,7 +65,7 @@ impl Conversation {
         view: View,
         signals: Signals,
     ) -> Result<Self, CliError> {
-        let lines = Some(Lines::new(&setup.world.data)?);
+        let lines = Some(Lines::new(&setup.world.dirs.data)?);
         Ok(Self {
             setup: setup.clone(),
             talk,
@@ -229,7 +230,7 @@ impl Conversation {
 
     fn resume(&mut self, name: &str) -> Result<Vec<String>, CliError> {
         let name = if name.is_empty() { self.last_but_this()? } else { name.to_owned() };
-        if sessions::named(&name, &self.setup.sessions())?.file_name() == Some(self.session().id.as_str().as_ref()) {
+        if named(&name, &self.setup.sessions())?.file_name() == Some(self.session().id.as_str().as_ref()) {
             return Ok(vec!["that is this session".into()]);
         }
         self.switch(&self.elsewhere(Some(name), false))
@@ -271,7 +272,7 @@ impl Conversation {
     /// Goes on with another model. It is used from the next request on.
     async fn model(&mut self, name: &str) -> Result<Vec<String>, CliError> {
         let mut setup = self.setup.clone();
-        setup.settings = choose::with_model(&setup.settings, self.agent().provider.model(), name);
+        setup.settings = with_model(&setup.settings, self.agent().provider.model(), name);
         let chosen = tokio::select! {
             biased;
             _ = self.signals.next() => return Err(CliError::failed("interrupted; the model is the one of before")),

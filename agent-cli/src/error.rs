@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use agent_core::setup::{SetupError, SetupErrorKind};
+
 /// The exit codes of `agent`. They are a contract.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
@@ -61,3 +63,15 @@ impl fmt::Display for CliError {
 }
 
 impl std::error::Error for CliError {}
+
+impl From<SetupError> for CliError {
+    fn from(error: SetupError) -> Self {
+        let exit = match error.kind {
+            SetupErrorKind::Usage | SetupErrorKind::NoModel | SetupErrorKind::NoSession | SetupErrorKind::InUse => {
+                Exit::Usage
+            }
+            SetupErrorKind::Failed => Exit::Failed,
+        };
+        Self { exit, message: error.message, hints: error.hints }
+    }
+}

@@ -2,16 +2,16 @@
 
 use std::io::{self, IsTerminal};
 
-use agent_core::settings::rules;
+use agent_core::setup::{Chosen, Earlier};
 use agent_core::{Agent, Prompt, Session, Waits, pictures};
 use tempfile::TempDir;
 
 use crate::args::{Output, Task};
-use crate::choose::{self, Chosen};
+use crate::choose;
 use crate::converse::Conversation;
 use crate::error::{CliError, Exit};
 use crate::piped;
-use crate::sessions::{self, Earlier};
+use crate::sessions;
 use crate::setup::Setup;
 use crate::signals::Signals;
 use crate::view::{View, Work, tell};
@@ -94,16 +94,7 @@ impl Open {
         let mut session = sessions::open(setup, earlier, scratch.as_ref().map(TempDir::path))?;
         session.attended = talk.attended;
         session.waits = if talk.interactive { Waits::Children } else { Waits::All };
-        saved_rules(setup, &mut session);
         Ok(Self { session, _scratch: scratch })
-    }
-}
-
-/// What the person has allowed for good.
-fn saved_rules(setup: &Setup, session: &mut Session) {
-    match rules::load(&setup.rules_file()) {
-        Ok(rules) => session.grant(&rules),
-        Err(problem) => tell(&[problem]),
     }
 }
 

@@ -38,7 +38,7 @@ mod there {
             return Err(CliError::usage(format!("the embedded model is {}, not {name}", local::NAME))
                 .hint("leave --model out, or name another provider with --provider"));
         }
-        let weights = match model::find(named(setup).as_deref(), &setup.world.cache) {
+        let weights = match model::find(named(setup).as_deref(), &setup.world.dirs.cache) {
             Some(path) if path.is_file() => path,
             Some(path) => {
                 return Err(CliError::usage(format!("AGENT_MODEL_PATH names {}, which is no file", path.display())));
@@ -46,13 +46,13 @@ mod there {
             None if agreed(setup, attended).await? => fetched(setup).await?,
             None => return Err(CliError::usage(model::how_to_go_on(&prompt(setup)))),
         };
-        let provider = Local::open(&weights, Some(&setup.world.cache));
+        let provider = Local::open(&weights, Some(&setup.world.dirs.cache));
         Ok((Arc::new(provider), limits(setup, line)))
     }
 
     /// Where the weights lie, if they are here.
     pub fn found(setup: &Setup) -> Option<PathBuf> {
-        model::find(named(setup).as_deref(), &setup.world.cache).filter(|path| path.is_file())
+        model::find(named(setup).as_deref(), &setup.world.dirs.cache).filter(|path| path.is_file())
     }
 
     /// `agent model fetch`.
@@ -64,7 +64,7 @@ mod there {
     /// `agent model list`.
     pub fn list(setup: &Setup) -> Result<(), CliError> {
         let mut text = Vec::new();
-        command::model::list(named(setup).as_deref(), &setup.world.cache, &mut text).map_err(CliError::failed)?;
+        command::model::list(named(setup).as_deref(), &setup.world.dirs.cache, &mut text).map_err(CliError::failed)?;
         command::print(&String::from_utf8_lossy(&text))
     }
 
@@ -81,7 +81,7 @@ mod there {
             return Ok(false);
         }
         let failed = |e: io::Error| CliError::failed(format!("asking at the terminal: {e}"));
-        write!(io::stderr(), "{}", model::question(&setup.world.cache)).map_err(failed)?;
+        write!(io::stderr(), "{}", model::question(&setup.world.dirs.cache)).map_err(failed)?;
         io::stderr().flush().map_err(failed)?;
         // On a thread, so that a signal ends the program meanwhile.
         let read = tokio::task::spawn_blocking(|| {
@@ -93,7 +93,7 @@ mod there {
     }
 
     async fn fetched(setup: &Setup) -> Result<PathBuf, CliError> {
-        command::model::fetched(&setup.world.cache, io::stderr(), io::stderr().is_terminal())
+        command::model::fetched(&setup.world.dirs.cache, io::stderr(), io::stderr().is_terminal())
             .await
             .map_err(CliError::failed)
     }
@@ -107,7 +107,7 @@ mod there {
 
     /// What the model can and cannot do is said once; afterwards the line alone.
     fn limits(setup: &Setup, line: String) -> String {
-        let told = setup.world.cache.join("models").join("limits-told");
+        let told = setup.world.dirs.cache.join("models").join("limits-told");
         if told.exists() {
             return line;
         }

@@ -85,6 +85,7 @@ pub mod prompt;
 pub mod provider;
 pub mod session;
 pub mod settings;
+pub mod setup;
 mod turn;
 
 pub use agent::{Agent, Clock, Limits, assemble, equip};

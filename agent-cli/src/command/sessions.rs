@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use agent_core::commands;
 use agent_core::session::{self, Back, Exported, Kept, LoadError, RewindError, Scope, Session, Sessions};
+use agent_core::setup::{in_use, named};
 use agent_tools::masked;
 use agent_tools::text::counted;
 use jiff::{SignedDuration, Timestamp};
@@ -15,7 +16,7 @@ use super::{print, print_json};
 use crate::args::{ExportFormat, SessionsTask};
 use crate::error::CliError;
 use crate::render::plain;
-use crate::sessions::{self, in_use, named};
+use crate::sessions;
 use crate::setup::Setup;
 use crate::view::tell;
 
@@ -114,7 +115,7 @@ fn id(directory: &Path) -> String {
 fn failed(doing: &str, directory: &Path, error: &io::Error) -> CliError {
     match error.kind() {
         io::ErrorKind::ResourceBusy => {
-            let busy = in_use(directory);
+            let busy = CliError::from(in_use(directory));
             CliError { hints: vec!["end that process first".into()], ..busy }
         }
         io::ErrorKind::InvalidInput => CliError::usage(error),

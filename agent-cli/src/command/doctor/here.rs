@@ -11,7 +11,7 @@ use crate::setup::Setup;
 
 /// The settings: which files were read, and what is to be said of them.
 pub fn settings(setup: &Setup, report: &mut Report) -> Result<(), CliError> {
-    let files = [setup.settings_file(), setup.world.cwd.join("agent.yaml")];
+    let files = [setup.settings_file.clone(), setup.world.cwd.join("agent.yaml")];
     let read: Vec<String> = files.iter().filter(|file| file.exists()).map(|file| file.display().to_string()).collect();
     let text = match read.as_slice() {
         [] => format!("no file was read; yours would be {}", files[0].display()),
@@ -59,7 +59,7 @@ fn sessions(setup: &Setup) -> Check {
     if setup.args.no_session {
         return Check::ok("sessions", "none is kept (--no-session)");
     }
-    let directory = setup.world.data.join("sessions");
+    let directory = setup.world.dirs.data.join("sessions");
     let tried = fs::create_dir_all(&directory).and_then(|()| tempfile::tempfile_in(&directory));
     match tried {
         Ok(_) => Check::ok("sessions", format!("{} can be written to", directory.display())),

@@ -3,10 +3,10 @@
 use agent_core::agent::{connect, doubts, listed};
 use agent_core::discover::{Choice, KeyFrom, Remote, discover, fallbacks};
 use agent_core::provider::{ErrorKind, Model, Provider, ProviderError, models};
+use agent_core::setup::key;
 
 use super::hint::{Server, hint};
 use super::{Check, Report, tried};
-use crate::choose;
 use crate::error::CliError;
 use crate::setup::Setup;
 use crate::weights;
@@ -14,7 +14,7 @@ use crate::weights;
 /// Tries the model that the settings and the environment lead to.
 pub async fn model(setup: &Setup, report: &mut Report) -> Result<(), CliError> {
     let lookup = |name: &str| setup.world.lookup(name);
-    let outside = choose::outside(setup, &lookup);
+    let outside = setup.outside(&lookup);
     let remote = match discover(&setup.settings, &outside).await {
         Err(why) => return report.add(Check::fail("model", why.to_string())),
         Ok(Choice::Local { .. }) => return report.add(embedded(setup)),
@@ -26,7 +26,7 @@ pub async fn model(setup: &Setup, report: &mut Report) -> Result<(), CliError> {
     for doubt in doubts(&remote, &setup.settings).into_iter().chain(left_out) {
         report.add(Check::warn("model", doubt))?;
     }
-    match choose::key(setup, &remote) {
+    match key(setup, &remote) {
         Err(error) => report.add(Check::fail("key", error.message)),
         Ok(key) => {
             report.add(key_check(&remote, key.as_deref()))?;
