@@ -113,11 +113,11 @@ impl Judge<'_> {
         self.look_below(&Word::text(base), &word.raw, rights, reach, name, dirs);
     }
 
-    /// A file that is written anew beside the one that it takes the place of.
+    /// A file that is written anew beside the one that it takes the place of, and read again.
     pub(in crate::policy::shell) fn beside(&mut self, word: &Word, dirs: &Dirs) {
         let fixed = word.start();
         let dir = fixed.rfind('/').map_or(".", |at| if at == 0 { "/" } else { &fixed[..at] });
-        self.locate(dir, &word.raw, Rights::WRITE, dirs);
+        self.locate(dir, &word.raw, Rights::READ_WRITE, dirs);
     }
 
     /// A list of names that a shell takes apart at blanks: one that has some would be several, and lead anywhere.

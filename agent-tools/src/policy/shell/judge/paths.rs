@@ -97,13 +97,13 @@ impl Judge<'_> {
         !path.is_empty() && !path.starts_with('-') && located.flatten().any(|zone| zone != Zone::Workspace)
     }
 
-    /// Rights on the path that a word stands for.
+    /// Rights on the path that a word stands for; `-` is what comes in or goes out, except where a file is changed.
     pub(in crate::policy::shell) fn path(&mut self, word: &Word, rights: Rights, dirs: &Dirs) {
         if !self.spend(1) {
             return;
         }
         match (word.literal(), word.pattern()) {
-            (Some("-"), _) => {}
+            (Some("-"), _) if rights != Rights::READ_WRITE => {}
             (Some(path), _) => self.locate(path, &word.raw, rights, dirs),
             (None, Some(_)) => self.matches(word, rights, dirs),
             (None, None) if word.below().is_some() => self.below(word, rights, dirs),
