@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-use agent_core::settings::flags::{OPTIONS, OptionSpec};
+use agent_core::settings::line;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 
 pub use crate::batch::Batch;
@@ -100,7 +100,7 @@ pub fn parse(line: impl IntoIterator<Item = OsString>) -> Result<Args, clap::Err
     let deepest = deepest(&matches);
     Ok(Args {
         task,
-        settings: settings(deepest),
+        settings: line::settings(deepest),
         cwd: deepest.get_one("cwd").cloned(),
         config: deepest.get_one("config").cloned(),
         output: output(deepest),
@@ -143,7 +143,7 @@ pub fn command() -> Command {
         .args_conflicts_with_subcommands(false)
         .subcommand_negates_reqs(true)
         .arg(Arg::new("prompt").value_name("PROMPT").num_args(0..).help("What to do; a pipe on stdin is appended"))
-        .args(OPTIONS.iter().map(shared))
+        .args(line::options())
         .arg(Arg::new("output").long("output").value_name("FORM").value_parser(["text", "json", "stream-json"]).global(true).help("The form of the output"))
         .arg(flag("continue", "Go on with this project's last session").global(true))
         .arg(Arg::new("resume").long("resume").value_name("SESSION").global(true).help("Go on with a session: its id or name, or the path of its log"))
@@ -158,19 +158,6 @@ pub fn command() -> Command {
         .subcommand(model)
         .subcommand(Command::new("doctor").about("Tries the model and what is needed here, and says what is wrong").arg(json()))
         .subcommand(Command::new("config").about("Every setting in force, and where it came from").arg(json()))
-}
-
-fn shared(option: &OptionSpec) -> Arg {
-    let arg = Arg::new(option.long).long(option.long).help(option.help).global(true);
-    match option.value {
-        None => arg.action(ArgAction::SetTrue),
-        Some(name) if matches!(option.long, "cwd" | "config") => {
-            arg.value_name(name).value_parser(value_parser!(PathBuf))
-        }
-        Some(name) if option.repeatable => arg.value_name(name).action(ArgAction::Append),
-        // A number below 0 is wrong everywhere, and told by whoever knows the range.
-        Some(name) => arg.value_name(name).allow_negative_numbers(true),
-    }
 }
 
 fn flag(name: &'static str, help: &'static str) -> Arg {
@@ -236,23 +223,6 @@ fn batch_options() -> [Arg; 3] {
 /// The matches of the innermost subcommand: global options are found there wherever they stood.
 fn deepest(matches: &ArgMatches) -> &ArgMatches {
     matches.subcommand().map_or(matches, |(_, inner)| deepest(inner))
-}
-
-/// The options that are settings, in the order of the command line.
-fn settings(matches: &ArgMatches) -> Vec<(String, String)> {
-    let mut found: Vec<(usize, String, String)> = Vec::new();
-    for option in OPTIONS.iter().filter(|o| o.key.is_some() || o.long == "set") {
-        let places = matches.indices_of(option.long).into_iter().flatten();
-        if option.value.is_none() {
-            let given = matches.get_flag(option.long);
-            found.extend(places.filter(|_| given).map(|place| (place, option.long.to_owned(), String::new())));
-            continue;
-        }
-        let values = matches.get_many::<String>(option.long).into_iter().flatten();
-        found.extend(places.zip(values).map(|(place, value)| (place, option.long.to_owned(), value.clone())));
-    }
-    found.sort();
-    found.into_iter().map(|(_, name, value)| (name, value)).collect()
 }
 
 fn output(matches: &ArgMatches) -> Output {

@@ -25,7 +25,7 @@ pub async fn choose(setup: &Setup, attended: bool) -> Result<Chosen, CliError> {
         Choice::Local { model } => {
             let (provider, line) = weights::open(setup, model.as_deref(), attended, line).await?;
             let max_turns = Some(weights::STEPS);
-            Ok(Chosen { provider, fallbacks: Vec::new(), local: true, max_turns, line })
+            Ok(Chosen { provider, fallbacks: Vec::new(), local: true, remote: None, max_turns, line })
         }
     }
 }

@@ -142,12 +142,18 @@ pub async fn listed(remote: &Remote, key: Option<&str>, settings: &Settings) -> 
     listing::listed(entry.form, &remote.model, endpoint(remote, key, settings, entry)).await
 }
 
+/// Whether a model is known to take an effort.
+#[cfg(feature = "http")]
+pub fn takes_effort(remote: &Remote) -> bool {
+    models::provider(&remote.provider).is_some_and(|entry| {
+        quirks::takes_effort(&models::model(&remote.provider, &remote.model), &remote.base_url, entry.form)
+    })
+}
+
 /// What a person should know of a model before it is asked: what was set and has no effect with it.
 #[cfg(feature = "http")]
 pub fn doubts(remote: &Remote, settings: &Settings) -> Vec<String> {
-    let Some(entry) = models::provider(&remote.provider) else { return Vec::new() };
-    let model = models::model(&remote.provider, &remote.model);
-    let deaf = settings.effort.is_some() && !quirks::takes_effort(&model, &remote.base_url, entry.form);
+    let deaf = settings.effort.is_some() && !takes_effort(remote);
     let told = || format!("`effort` has no effect: {} is not known to take one from {}", remote.model, remote.provider);
     deaf.then(told).into_iter().collect()
 }

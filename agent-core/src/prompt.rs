@@ -32,6 +32,8 @@ pub enum Section {
     Skills,
     /// The skills that the person gave.
     Selected,
+    /// What the frontend adds.
+    Added,
 }
 
 /// The system prompt. Cheap to clone.

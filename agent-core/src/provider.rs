@@ -148,6 +148,22 @@ pub enum Effort {
     Max,
 }
 
+impl Effort {
+    /// All of them, the least first.
+    pub const ALL: [Self; 5] = [Self::Low, Self::Medium, Self::High, Self::Xhigh, Self::Max];
+
+    /// The word for it in settings.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Low => "low",
+            Self::Medium => "medium",
+            Self::High => "high",
+            Self::Xhigh => "xhigh",
+            Self::Max => "max",
+        }
+    }
+}
+
 /// A piece of an answer.
 #[derive(Debug, Clone)]
 pub enum Delta {

@@ -141,6 +141,14 @@ impl Session {
         self.turns = loaded.turn_starts.into_iter().map(|(line, preview)| TurnStart { line, preview }).collect();
     }
 
+    /// Makes its log now, and not with the first turn: others can find it by its id from here on.
+    ///
+    /// # Errors
+    /// Those of the disk.
+    pub fn keep(&mut self) -> io::Result<()> {
+        self.journal.begin()
+    }
+
     /// The conversation so far.
     pub fn messages(&self) -> &[Message] {
         &self.messages

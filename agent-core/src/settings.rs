@@ -5,6 +5,8 @@ pub mod env;
 pub mod file;
 pub mod flags;
 mod keys;
+#[cfg(feature = "clap")]
+pub mod line;
 mod origin;
 pub mod rules;
 

@@ -67,6 +67,20 @@ impl Journal {
         Ok(Stamped { session: self.session.clone(), at, event, lines: lines.into() })
     }
 
+    /// Writes the beginning, where that is not written yet.
+    pub(crate) fn begin(&mut self) -> io::Result<()> {
+        if self.begun {
+            return Ok(());
+        }
+        let (ts, seq) = (self.clock.now(), self.seq + 1);
+        let record = Record::SessionStart { session_id: self.session.as_str(), version: VERSION, cwd: &self.cwd };
+        let mut line = String::new();
+        Line { record, ts, seq }.write(&mut line)?;
+        self.store.append(&line)?;
+        (self.seq, self.begun) = (seq, true);
+        Ok(())
+    }
+
     /// Writes messages that another session's log has: what a fork begins with.
     pub(crate) fn copy(&mut self, messages: &[Message]) -> io::Result<()> {
         self.write(self.clock.now(), messages.iter().map(Record::Message)).map(drop)

@@ -147,6 +147,14 @@ impl Sessions {
         directories.iter().find_map(|among| beginning(meant, among)).unwrap_or_else(|| Err(nothing()))
     }
 
+    /// The directory of the session with exactly this id, in any project.
+    pub fn by_id(&self, wanted: &SessionId) -> Option<PathBuf> {
+        let scope = Scope { all_projects: true, sub_agents: true };
+        let here = Some(self.directory(wanted)).filter(|directory| id(directory) == *wanted);
+        let here = here.filter(|directory| Self::log(directory).is_file());
+        here.or_else(|| self.directories(scope).into_iter().find(|directory| id(directory) == *wanted))
+    }
+
     fn by_name(&self, name: &str, scope: Scope) -> Option<PathBuf> {
         let named = self.list(scope).into_iter().find(|kept| kept.name.as_deref() == Some(name));
         named.map(|kept| kept.directory)

@@ -71,12 +71,12 @@ pub(super) fn skim(directory: &Path) -> io::Result<Skimmed> {
     Ok(skimmed)
 }
 
-/// Whether a directory's log has a single record.
+/// Whether a directory's log has a record besides its beginning.
 pub(super) fn has_record(directory: &Path) -> bool {
     let Ok(file) = File::open(Sessions::log(directory)) else { return false };
     let mut lines = Lines::new(BufReader::with_capacity(BUFFER, file), LIMIT);
     while let Ok(Some(line)) = lines.next() {
-        if head(trimmed(line.bytes)).is_some_and(|(_, seq)| seq > 0) {
+        if head(trimmed(line.bytes)).is_some_and(|(kind, seq)| seq > 0 && kind != Kind::SessionStart) {
             return true;
         }
     }

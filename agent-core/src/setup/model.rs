@@ -23,6 +23,8 @@ pub struct Chosen {
     pub fallbacks: Vec<Arc<dyn Provider>>,
     /// It is the embedded one.
     pub local: bool,
+    /// Where it is, unless it is the embedded one.
+    pub remote: Option<Remote>,
     /// The most requests that one prompt may take where no setting says otherwise.
     pub max_turns: Option<u64>,
     /// Which and why, in one line.
@@ -40,7 +42,8 @@ pub async fn remote(setup: &Setup, remote: &Remote, line: String) -> Result<Chos
     setup.tell(&left_out);
     let mut clients = clients(setup, remote, &others)?.into_iter();
     let provider = clients.next().ok_or_else(|| SetupError::new(SetupErrorKind::NoModel, "there is no model"))?;
-    Ok(Chosen { provider, fallbacks: clients.collect(), local: false, max_turns: None, line })
+    let (fallbacks, remote) = (clients.collect(), Some(remote.clone()));
+    Ok(Chosen { provider, fallbacks, local: false, remote, max_turns: None, line })
 }
 
 /// The clients of a model and of those that stand in for it. A command that prints a key is run once.

@@ -88,7 +88,10 @@ pub fn open(
 }
 
 fn fresh(setup: &Setup, sessions: &Sessions, scratch: Option<&Path>) -> Session {
-    let id = SessionId::new(setup.clock.now());
+    let mut id = SessionId::new(setup.clock.now());
+    while sessions.directory(&id).exists() {
+        id = SessionId::new(setup.clock.now());
+    }
     let directory = sessions.directory(&id);
     let journal = journal(setup, id, store(setup, &directory));
     Session::new(setup.place(Some(files_in(&directory, scratch))), journal)

@@ -135,12 +135,15 @@ pub struct Rules {
     pub permissions: Permissions,
     /// A plan draft is open in this directory: only reading runs, and changes there.
     pub planning: Option<PathBuf>,
+    /// A person wants a plan first: the same holds before there is a draft, and it is shown before it is confirmed. Over
+    /// when the draft is confirmed or emptied.
+    pub plan_first: Option<PathBuf>,
 }
 
 impl Gate {
     /// A gate with this ceiling.
     pub fn new(ceiling: Mode, permissions: Permissions) -> Self {
-        Self { rules: Mutex::new(Rules { ceiling, permissions, planning: None }) }
+        Self { rules: Mutex::new(Rules { ceiling, permissions, planning: None, plan_first: None }) }
     }
 
     /// The rules in force.
@@ -167,7 +170,7 @@ impl Policy for Gate {
     fn permits(&self, call: &Outline) -> Mode {
         let rules = self.rules();
         // What was let through while a plan is open only reads: it is held to that.
-        if rules.planning.is_some() {
+        if rules.plans_in().is_some() {
             return rules.ceiling.reading().union(call.needs.mode);
         }
         self.ceiling().union(call.needs.mode)
@@ -176,7 +179,8 @@ impl Policy for Gate {
     fn planning(&self, draft_in: Option<&Path>) {
         self.set(|rules| {
             if rules.planning.as_deref() != draft_in {
-                rules.planning = draft_in.map(Path::to_owned);
+                let before = std::mem::replace(&mut rules.planning, draft_in.map(Path::to_owned));
+                rules.plan_first.take_if(|_| before.is_some() && draft_in.is_none());
             }
         });
     }
@@ -186,8 +190,14 @@ impl Rules {
     /// The table of the permission page, as one function.
     pub fn judge(&self, call: &Outline) -> Verdict {
         let needs = &call.needs;
-        if self.planning.as_deref().is_some_and(|store| !may_while_planning(call, store)) {
-            return Verdict::Deny(PLANNING.into());
+        if self.plans_in().is_some_and(|store| !may_while_planning(call, store)) {
+            return Verdict::Deny(if self.planning.is_some() { PLANNING } else { PLAN_FIRST }.into());
+        }
+        if self.plan_first.is_some() && call.kind == CallKind::Plan {
+            return Verdict::Ask { why: "the plan is to be agreed to".into(), unanswered: Unanswered::Reject };
+        }
+        if self.plan_first.is_some() && call.kind.changes_files() {
+            return Verdict::Allow;
         }
         if self.permissions == Permissions::Allow {
             return Verdict::Allow;
@@ -212,6 +222,11 @@ impl Rules {
             Some(why) => Verdict::Ask { why, unanswered: within },
             None => Verdict::Allow,
         }
+    }
+
+    /// The directory of the plan that is worked out.
+    fn plans_in(&self) -> Option<&Path> {
+        self.planning.as_deref().or(self.plan_first.as_deref())
     }
 
     fn beyond(&self, call: &Outline) -> String {
@@ -290,3 +305,6 @@ pub fn rejected(kind: CallKind) -> &'static str {
 
 const PLANNING: &str =
     "Error: a plan draft is open: only reading and the session's plan files until PlanConfirm or an empty draft";
+
+const PLAN_FIRST: &str =
+    "Error: the person wants a plan first: only reading, and writing the plan draft, until PlanConfirm is agreed to";
