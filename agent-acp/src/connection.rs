@@ -194,10 +194,13 @@ pub struct Connection {
     queue: mpsc::UnboundedSender<Queued>,
     room: Arc<Semaphore>,
     // A lock, because answers come in while requests are made; held for a look.
-    waiting: Mutex<HashMap<i64, oneshot::Sender<Result<Box<RawValue>, Error>>>>,
+    waiting: Mutex<Waiting>,
     next: AtomicI64,
     gone: CancellationToken,
 }
+
+/// Our requests that wait for their answers.
+type Waiting = HashMap<i64, oneshot::Sender<Result<Box<RawValue>, Error>>>;
 
 /// A line, and how much room it took.
 struct Queued {
@@ -262,7 +265,7 @@ impl Connection {
         }
     }
 
-    fn waiting(&self) -> MutexGuard<'_, HashMap<i64, oneshot::Sender<Result<Box<RawValue>, Error>>>> {
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -398,7 +401,7 @@ mod tests {
     async fn a_question_that_is_dropped_is_taken_back() {
         let (near, far) = tokio::io::duplex(1 << 16);
         let (connection, writing) = Connection::new(near);
-        tokio::spawn(async move { writing.await });
+        tokio::spawn(writing);
         let mut lines = tokio::io::BufReader::new(far).lines();
         {
             let question = connection.request::<serde_json::Value>("ask", &1);

@@ -183,7 +183,9 @@ impl Show {
                 return self.update(SessionUpdate::SubagentUpdate(update)).await;
             }
             Notice::Retry { .. } | Notice::Repeated { .. } => NoticeSeverity::Warning,
-            _ => NoticeSeverity::Info,
+            Notice::ChildStarted { .. } | Notice::ChildEnded { .. } | Notice::TaskEnded(_) | Notice::Text(_) | _ => {
+                NoticeSeverity::Info
+            }
         };
         self.notice(severity, &words).await;
     }

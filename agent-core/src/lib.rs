@@ -61,10 +61,10 @@
 //!
 //! What it will not do: read the environment, the home directory, the process directory or the wall clock (they are
 //! handed in), print, ask a person in any other way than through [`Event::Ask`], run a call in any other way than through
-//! the gate of agent-tools, or retry for ever. It does not speak to MCP servers yet.
+//! the gate of agent-tools, or retry for ever.
 //!
-//! Features: `http` (default) has the providers behind an address, `local` the embedded model, `testing` the scripted
-//! provider.
+//! Features: `http` (default) has the providers behind an address, `local` the embedded model, `mcp` servers of tools,
+//! `clap` the options that both binaries share, `testing` the scripted provider.
 
 #![forbid(unsafe_code)]
 #![deny(clippy::print_stdout, clippy::print_stderr)]
@@ -79,6 +79,8 @@ mod event;
 mod fuzz;
 mod history;
 mod inbox;
+#[cfg(feature = "mcp")]
+pub mod mcp;
 mod message;
 pub mod pictures;
 pub mod prompt;

@@ -9,6 +9,7 @@ mod keys;
 pub mod line;
 mod origin;
 pub mod rules;
+mod servers;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -23,6 +24,7 @@ pub use compact::Compact;
 pub use keys::{Key, Kind, Project, key, keys};
 pub(crate) use keys::{nearest_of, without_credentials};
 pub use origin::{SettingsError, Source, Warning};
+pub use servers::{ServerSpec, Transport};
 
 use crate::provider::Effort;
 use crate::provider::models::{Facts, longest};
@@ -205,7 +207,7 @@ impl Default for Settings {
 }
 
 /// Settings of parts that are not built yet.
-const LATER: [&str; 3] = ["mcpServers", "theme", "notify"];
+const LATER: [&str; 2] = ["theme", "notify"];
 
 impl Settings {
     /// Fills and checks. Layers are taken in the order default, user, project, environment, flags; of two of the same
@@ -291,6 +293,18 @@ impl Settings {
     /// Whether a person named this setting anywhere.
     pub fn is_set(&self, key: &str) -> bool {
         self.sources.contains_key(key)
+    }
+
+    /// The servers of tools, and what is wrong with those that are none.
+    pub fn servers(&self, lookup: &dyn Fn(&str) -> Option<String>) -> (Vec<ServerSpec>, Vec<String>) {
+        let (mut specs, mut problems) = (Vec::new(), Vec::new());
+        for (name, value) in &self.mcp_servers {
+            match servers::read(name, value, lookup) {
+                Ok(spec) => specs.extend(spec),
+                Err(problem) => problems.push(problem),
+            }
+        }
+        (specs, problems)
     }
 
     /// Where the value of a setting came from.

@@ -1,6 +1,6 @@
 //! The way to a server that speaks HTTP: address, key, time limits, and answers as they come in.
 
-mod client;
+pub(crate) mod client;
 mod failure;
 mod replies;
 pub(super) mod wire;

@@ -12,7 +12,7 @@ use crate::agent::{Agent, Surroundings, assemble, connect, doubts};
 use crate::discover::{KeyFrom, Remote, fallbacks};
 use crate::prompt::selected;
 use crate::provider::{Model, Provider, models as table};
-use crate::settings::Settings;
+use crate::settings::{Compact, Settings};
 
 /// A model that was chosen.
 #[derive(Clone)]
@@ -120,6 +120,8 @@ pub fn equipped(
         SetupError::usage(format!("--skill: {e}")).hint("`agent skills` lists them, and says where they are looked for")
     })?;
     let tools = setup.tools(chosen.local, skills.clone());
+    // The embedded model takes what fits of a conversation by itself: its own summaries lose more.
+    let compacts = !chosen.local || setup.settings.is_set("compact");
     let surroundings = Surroundings {
         place,
         config: &setup.world.dirs.config,
@@ -130,6 +132,9 @@ pub fn equipped(
     };
     let (mut agent, read) = assemble(&setup.settings, chosen.provider, tools, gate.clone(), &surroundings);
     agent.fallbacks = chosen.fallbacks;
+    if !compacts {
+        agent.limits.compact = Compact::Off;
+    }
     priced(&agent)?;
     if let Some(most) = chosen.max_turns.filter(|_| !setup.settings.is_set("maxTurns")) {
         agent.limits.max_turns = most;

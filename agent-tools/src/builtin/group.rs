@@ -66,14 +66,28 @@ impl Mark {
         &self.text
     }
 
+    /// A mark that belongs to no session, watched over by a process of its own.
+    pub(super) fn alone() -> Self {
+        Self { text: format!("{}-1", new_name()), keeper: Arc::default(), watchdog: Arc::default() }
+    }
+
+    /// Starts a program that no mode holds. From then on it is watched over.
+    pub(super) fn spawn(&self, start: impl FnOnce() -> io::Result<Child>) -> io::Result<Child> {
+        self.watchdog.begins(self.session());
+        start()
+    }
+
+    fn session(&self) -> &str {
+        self.text.split_once('-').map_or(&*self.text, |(session, _)| session)
+    }
+
     /// Starts a command of this call within these limits. From then on it is watched over.
     pub(super) fn start(
         &self,
         limits: Option<Limits>,
         start: impl FnOnce() -> io::Result<Child> + Send + 'static,
     ) -> Result<Child, NotStarted> {
-        let session = self.text.split_once('-').map_or(&*self.text, |(session, _)| session);
-        self.watchdog.begins(session);
+        self.watchdog.begins(self.session());
         self.keeper.start(limits, start)
     }
 }

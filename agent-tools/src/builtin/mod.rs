@@ -3,6 +3,7 @@
 mod alike;
 mod background;
 pub mod bash;
+pub mod companion;
 mod direct;
 mod disk;
 pub mod edit;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use reqwest::redirect::Policy;
-use reqwest::{Client, NoProxy, Proxy, Url};
+use reqwest::{Client, ClientBuilder, NoProxy, Proxy, Url};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
@@ -18,9 +18,20 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A client for this address. Reads certificates only where the way to it is encrypted.
 pub(super) fn build(endpoint: &Endpoint, url: &Url, asking: &Asking) -> Result<Client, ProviderError> {
-    let secure = url.scheme() == "https" || endpoint.proxy.as_ref().is_some_and(|p| p.starts_with("https:"));
-    let tls = if secure { encrypted(endpoint.ca_cert.as_deref()) } else { plain() };
-    let tls = tls.map_err(|why| asking.error(ErrorKind::Invalid, &why))?;
+    let Endpoint { proxy, no_proxy, ca_cert, .. } = endpoint;
+    let builder = builder(url, proxy.as_deref(), no_proxy, ca_cert.as_deref());
+    builder.map_err(|why| asking.error(ErrorKind::Invalid, &why))?.build().map_err(|e| asking.unreachable(&e))
+}
+
+/// What a client for this address is built from.
+pub(crate) fn builder(
+    url: &Url,
+    proxy: Option<&str>,
+    no_proxy: &[String],
+    ca_cert: Option<&Path>,
+) -> Result<ClientBuilder, String> {
+    let secure = url.scheme() == "https" || proxy.is_some_and(|p| p.starts_with("https:"));
+    let tls = if secure { encrypted(ca_cert) } else { plain() }?;
     let mut builder = Client::builder()
         .no_proxy()
         .tls_backend_preconfigured(tls)
@@ -28,13 +39,12 @@ pub(super) fn build(endpoint: &Endpoint, url: &Url, asking: &Asking) -> Result<C
         .tcp_nodelay(true)
         // A redirect would carry the key to wherever the server says.
         .redirect(Policy::none());
-    if let Some(proxy) = &endpoint.proxy {
-        let proxy =
-            Proxy::all(proxy.as_str()).map_err(|e| asking.error(ErrorKind::Invalid, &format!("the proxy: {e}")))?;
-        let direct = format!("localhost,127.0.0.0/8,::1,{}", endpoint.no_proxy.join(","));
+    if let Some(proxy) = proxy {
+        let proxy = Proxy::all(proxy).map_err(|e| format!("the proxy: {e}"))?;
+        let direct = format!("localhost,127.0.0.0/8,::1,{}", no_proxy.join(","));
         builder = builder.proxy(proxy.no_proxy(NoProxy::from_string(&direct)));
     }
-    builder.build().map_err(|e| asking.unreachable(&e))
+    Ok(builder)
 }
 
 fn plain() -> Result<ClientConfig, String> {

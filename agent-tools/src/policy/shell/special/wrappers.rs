@@ -3,6 +3,7 @@
 use super::super::judge::{Around, CODE, Fed, Judge};
 use super::super::plan::{Dirs, is_name};
 use super::super::words::{Below, Piece, Word};
+use crate::policy::Rights;
 
 /// How the variables begin that this agent sets for commands.
 const GUARDS: [&str; 4] = ["GIT_", "AGENT_", "SSH_", "PAGER"];
@@ -22,7 +23,10 @@ pub(super) fn env(judge: &mut Judge<'_>, words: &[Word], around: &Around<'_>) {
             }
             (Some("-C" | "--chdir"), _) => {
                 at += 1;
-                let dir = words.get(at).and_then(Word::literal);
+                let dir = words.get(at);
+                // Programs look at where they start.
+                dir.into_iter().for_each(|dir| judge.path(dir, Rights::READ, &around.dirs));
+                let dir = dir.and_then(Word::literal);
                 around.dirs = dir.map_or(Dirs(None), |dir| around.dirs.enter(dir));
             }
             (_, Some((name, _))) if is_name(name) => {
