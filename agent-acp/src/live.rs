@@ -239,6 +239,7 @@ impl Worker {
             self.show.event(stamped, stop).await;
         }
         drop(running);
+        self.show.close_questions(stop).await;
         self.show.planned(stop).await;
         self.tell().await;
         if let Some(title) = title {

@@ -1,6 +1,6 @@
 //! What happens in a turn as a client sees it: events become updates, in their order, as fast as it reads.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use agent_client_protocol_schema::v1::{
@@ -25,6 +25,13 @@ use crate::translate;
 /// How long a client that was told to stop a turn may take to make room for what is left to tell.
 const PATIENCE: Duration = Duration::from_secs(1);
 
+/// The calls that stand for those of sub-agents, and are asked about.
+type Undecided = Mutex<Vec<String>>;
+
+fn undecided(calls: &Undecided) -> MutexGuard<'_, Vec<String>> {
+    calls.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Shows the events of a session.
 pub struct Show {
     connection: Arc<Connection>,
@@ -37,6 +44,8 @@ pub struct Show {
     compactions: u64,
     mode: Mode,
     size: u64,
+    // A lock, because questions are answered beside the turn; held for a look.
+    of_children: Arc<Undecided>,
     /// Where a person finds what no client shows.
     log: Arc<dyn Fn(&str) + Send + Sync>,
 }
@@ -54,7 +63,21 @@ impl Show {
         let mode = Mode::of(&gate);
         let session = session.to_owned();
         let (names, terminals) = (Names::default(), Terminals::default());
-        Self { connection, client, session, place, gate, names, terminals, compactions: 0, mode, size: 0, log }
+        let of_children = Arc::default();
+        Self {
+            connection,
+            client,
+            session,
+            place,
+            gate,
+            names,
+            terminals,
+            compactions: 0,
+            mode,
+            size: 0,
+            of_children,
+            log,
+        }
     }
 
     /// The names of what was told so far.
@@ -161,6 +184,14 @@ impl Show {
         self.client.terminal_output && kind == CallKind::Command
     }
 
+    /// Closes the calls of sub-agents whose questions nobody answered before the turn was over.
+    pub async fn close_questions(&self, stop: &CancellationToken) {
+        let left = std::mem::take(&mut *undecided(&self.of_children));
+        for id in left {
+            self.tell(SessionUpdate::ToolCallUpdate(decided(&id, Answer::Reject)), stop).await;
+        }
+    }
+
     /// Tells the mode where it is another one than the client knows: a plan was agreed to.
     pub async fn planned(&mut self, stop: &CancellationToken) {
         self.gate.planning(own_files::open_draft(&self.place));
@@ -210,6 +241,7 @@ impl Show {
         let call = translate::question(&id, &ask, &self.place.cwd, plan.as_deref());
         let request = RequestPermissionRequest::new(self.session.clone(), call, translate::answers(&ask));
         let (connection, stop, session) = (self.connection.clone(), stop.clone(), self.session.clone());
+        let of_children = self.of_children.clone();
         // A task, because the turn goes on meanwhile; it ends with the answer, the turn, or the client.
         tokio::spawn(async move {
             let asked = connection.request::<RequestPermissionResponse>("session/request_permission", &request);
@@ -229,6 +261,7 @@ impl Show {
                 stop.cancel();
             }
             if !own {
+                undecided(&of_children).retain(|call| *call != id);
                 let told = SessionNotification::new(session, SessionUpdate::ToolCallUpdate(decided(&id, answer)));
                 connection.notify("session/update", &told).await;
             }
@@ -240,6 +273,7 @@ impl Show {
         let id = self.names.begin(&format!("{session}/{}", ask.call.id));
         let mut call: ToolCall = translate::called(&id, &ask.call, &ask.outline);
         call.title = format!("{} (sub-agent {session})", call.title);
+        undecided(&self.of_children).push(id.clone());
         self.tell(SessionUpdate::ToolCall(call), stop).await;
         id
     }
