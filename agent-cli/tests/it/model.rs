@@ -1,5 +1,8 @@
 //! A model server that says what a test wants, in the chat form of OpenAI or as Anthropic's messages.
 
+// The tests of both binaries have it, and each uses a part.
+#![allow(dead_code)]
+
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -48,6 +51,18 @@ pub fn all(calls: &[(&str, Value)]) -> Answer {
     Answer::Calls(calls.iter().map(|(name, arguments)| ((*name).to_owned(), arguments.to_string())).collect())
 }
 
+/// A model of toolset full that is told of the `main task` and hands on a task, in which this command is run.
+pub fn delegates(request: &Value, command: &str) -> Answer {
+    let last = request["messages"].as_array().unwrap().last().unwrap().to_string();
+    if last.contains("main task") {
+        calls("SubAgent", &json!({"prompt": "sub task", "description": "helper"}))
+    } else if last.contains("sub task") {
+        calls("Bash", &json!({"command": command}))
+    } else {
+        says("done")
+    }
+}
+
 /// What a model answers to a request, whatever came before.
 type Mind = Arc<dyn Fn(&Value) -> Answer + Send + Sync>;
 
@@ -59,6 +74,7 @@ pub struct Model {
     asked: Arc<Mutex<Vec<Value>>>,
     mind: Option<Mind>,
     faults: Arc<Mutex<Vec<String>>>,
+    models: Arc<Mutex<Option<Vec<String>>>>,
 }
 
 impl Model {
@@ -75,7 +91,7 @@ impl Model {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}/v1", listener.local_addr().unwrap());
         let answers = Arc::new(Mutex::new(answers));
-        let model = Self { url, answers, asked: Arc::default(), mind, faults: Arc::default() };
+        let model = Self { url, answers, asked: Arc::default(), mind, faults: Arc::default(), models: Arc::default() };
         let server = model.clone();
         thread::spawn(move || {
             for socket in listener.incoming().flatten() {
@@ -90,6 +106,11 @@ impl Model {
     /// What was wrong with requests.
     pub fn faults(&self) -> Vec<String> {
         self.faults.lock().unwrap().clone()
+    }
+
+    /// The models that it says it has, beside its answers.
+    pub fn has(&self, models: &[&str]) {
+        *self.models.lock().unwrap() = Some(models.iter().map(|name| (*name).to_owned()).collect());
     }
 
     /// More answers.
@@ -108,6 +129,10 @@ impl Model {
         // Who only asks what there is sends none.
         if !body.is_null() {
             self.asked.lock().unwrap().push(body.clone());
+        } else if let Some(models) = &*self.models.lock().unwrap() {
+            let list: Vec<Value> = models.iter().map(|name| json!({"id": name})).collect();
+            let list = json!({"data": list}).to_string();
+            return answer(&mut socket, Answer::Http("200 OK", "application/json", list), form);
         }
         let next = match &self.mind {
             Some(mind) => Some(self.refusal(form, &body).unwrap_or_else(|| mind(&body))),

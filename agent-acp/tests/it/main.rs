@@ -1,0 +1,26 @@
+//! The server as an editor meets it: the real binary on pipes, against a scripted model.
+//!
+//! Names and rows that begin with a number prove that check of the acceptance list, or (`#4`) answer that complaint about
+//! other agents.
+
+// `cfg(test)` always holds here; it tells clippy that all of this is test code.
+#![cfg(test)]
+
+mod cancel;
+mod commands;
+mod content;
+mod editor;
+mod ending;
+mod files;
+mod frames;
+mod handshake;
+#[path = "../../../agent-cli/tests/it/model.rs"]
+mod model;
+mod modes;
+mod permissions;
+mod pressure;
+mod sessions;
+mod slash;
+#[path = "../../../agent-cli/tests/it/strict.rs"]
+mod strict;
+mod turns;
