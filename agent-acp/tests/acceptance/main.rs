@@ -1,4 +1,4 @@
-//! The server as an editor meets it: the real binary on pipes, against a scripted model.
+//! The acceptance list of the server: the real binary on pipes, against a scripted model.
 //!
 //! Names and rows that begin with a number prove that check of the acceptance list, or (`#4`) answer that complaint about
 //! other agents.
