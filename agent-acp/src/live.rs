@@ -218,7 +218,11 @@ impl Worker {
 
     /// Runs a turn to its end, and shows it.
     async fn turn(&mut self, work: Work, stop: &CancellationToken) -> Result<PromptResponse, Error> {
-        let agent = self.made().agent.clone();
+        let (agent, told) = {
+            let made = self.made();
+            (made.agent(), made.servers.told())
+        };
+        self.told.add(&told);
         self.show.begin(agent.provider.model().context);
         self.tell().await;
         let before = self.session.usage().total;

@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use agent_core::agent::{listed, takes_effort};
 use agent_core::discover::{Choice, Remote, discover};
+use agent_core::mcp::Servers;
 use agent_core::prompt::Section;
 use agent_core::provider::models;
-use agent_core::settings::Source;
+use agent_core::settings::{ServerSpec, Source};
 use agent_core::setup::{self, Chosen, Equipped, Setup, SetupError, SetupErrorKind, World, key, remote, with_model};
 use agent_core::{Agent, Clock};
 use agent_skills::Catalogue;
@@ -59,6 +60,8 @@ pub struct Made {
     pub models: Vec<String>,
     /// Where the session is.
     pub place: Arc<Place>,
+    /// Servers of tools, which join when they are there.
+    pub servers: Arc<Servers>,
     remote: Option<Remote>,
     added: Added,
 }
@@ -106,13 +109,15 @@ impl Made {
         chosen: Chosen,
         place: Arc<Place>,
         added: Added,
+        servers: Vec<ServerSpec>,
         platform: &str,
     ) -> Result<Self, SetupError> {
         // A file cannot make a client's session ask less: the person who starts this program, or clicks, can.
         let flag = matches!(setup.settings.source("permissions"), Source::Flag(_));
         let permissions = setup.settings.permissions.filter(|_| flag).unwrap_or(Permissions::Ask);
         let gate = Arc::new(Gate::new(setup.settings.mode, permissions));
-        let mut made = Self::with(setup, chosen, gate, place, added, platform)?;
+        let servers = Arc::new(setup.servers(servers));
+        let mut made = Self::with(setup, chosen, gate, place, added, servers, platform)?;
         made.models = made.known();
         Ok(made)
     }
@@ -123,6 +128,7 @@ impl Made {
         gate: Arc<Gate>,
         place: Arc<Place>,
         added: Added,
+        servers: Arc<Servers>,
         platform: &str,
     ) -> Result<Self, SetupError> {
         let remote = chosen.remote.clone();
@@ -132,7 +138,7 @@ impl Made {
             sections = sections.with(Section::Rules, rules);
         }
         agent.prompt = Arc::new(sections.with(Section::Added, &added.behind));
-        Ok(Self { setup, agent, gate, skills, models: Vec::new(), place, remote, added })
+        Ok(Self { setup, agent, gate, skills, models: Vec::new(), place, servers, remote, added })
     }
 
     /// The same with another model.
@@ -151,7 +157,15 @@ impl Made {
     /// # Errors
     /// See [`Made::new`].
     pub fn switch(&mut self, setup: Setup, chosen: Chosen, platform: &str) -> Result<(), SetupError> {
-        let mut made = Self::with(setup, chosen, self.gate.clone(), self.place.clone(), self.added.clone(), platform)?;
+        let mut made = Self::with(
+            setup,
+            chosen,
+            self.gate.clone(),
+            self.place.clone(),
+            self.added.clone(),
+            self.servers.clone(),
+            platform,
+        )?;
         (made.agent.limits.effort, made.agent.limits.compact) = (self.agent.limits.effort, self.agent.limits.compact);
         made.models = std::mem::take(&mut self.models);
         *self = made;
@@ -160,6 +174,11 @@ impl Made {
             self.models.insert(0, id);
         }
         Ok(())
+    }
+
+    /// The agent, with the tools of the servers that are there by now.
+    pub fn agent(&self) -> Agent {
+        Agent { tools: self.servers.equip(&self.agent.tools), ..self.agent.clone() }
     }
 
     /// The toolset.

@@ -9,6 +9,7 @@ use agent_client_protocol_schema::v1::{
 };
 use agent_core::SessionId;
 use agent_core::session::{Sessions, read_all};
+use agent_core::settings::{ServerSpec, Transport};
 use agent_core::setup::{self, Setup, Wanted, Which};
 use agent_tools::builtin::Disk;
 use agent_tools::policy::Open;
@@ -32,7 +33,7 @@ pub struct Opening {
     further: Vec<PathBuf>,
     added: Added,
     /// The client's own servers of tools.
-    pub servers: Vec<McpServer>,
+    servers: Vec<McpServer>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -154,7 +155,8 @@ impl Opening {
             let failed = |e| internal(format!("keeping the session: {e}"));
             session.keep().map_err(failed)?;
         }
-        let made = Made::new(setup, chosen, session.place.clone(), self.added, server.house.platform);
+        let made =
+            Made::new(setup, chosen, session.place.clone(), self.added, servers(self.servers), server.house.platform);
         let made = made.map_err(|error| setup_error(&error))?;
         let connection = server.connection.clone();
         let gate = made.gate.clone();
@@ -234,6 +236,25 @@ async fn tell_again(place: &Arc<Place>, tools: &agent_tools::Tools, show: &mut S
         }
     }
     Ok(())
+}
+
+/// The client's servers of tools. One that is reached in another way is passed over.
+fn servers(servers: Vec<McpServer>) -> Vec<ServerSpec> {
+    let spec = |server| {
+        Some(match server {
+            McpServer::Stdio(stdio) => {
+                let env = stdio.env.into_iter().map(|variable| (variable.name, variable.value)).collect();
+                let command = stdio.command.to_string_lossy().into_owned();
+                ServerSpec::new(stdio.name, Transport::Stdio { command, args: stdio.args, env, cwd: None })
+            }
+            McpServer::Http(http) => {
+                let headers = http.headers.into_iter().map(|header| (header.name, header.value)).collect();
+                ServerSpec::new(http.name, Transport::Http { url: http.url, headers })
+            }
+            _ => return None,
+        })
+    };
+    servers.into_iter().filter_map(spec).collect()
 }
 
 /// What the client adds to the system prompt.

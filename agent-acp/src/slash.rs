@@ -86,13 +86,13 @@ impl Slash<'_> {
             Command::Model => self.model(rest),
             Command::Mode => self.mode(rest).unwrap_or_else(|why| vec![why]),
             Command::Context => {
-                let agent = self.made().agent.clone();
+                let agent = self.made().agent();
                 commands::context(&agent, self.session)
             }
             Command::Cost => commands::cost(&self.session.usage()),
             Command::Rewind => self.rewind(rest).await.unwrap_or_else(|why| why),
             Command::Skills => commands::skills(&self.made().skills),
-            Command::Tools => commands::tools(&self.made().agent.tools),
+            Command::Tools => commands::tools(&self.made().agent().tools),
             Command::Tasks => commands::tasks(&self.session.jobs),
             Command::Export => vec![self.export(rest).unwrap_or_else(|why| why)],
             Command::New | Command::Resume | Command::Fork | Command::Compact | Command::Quit => Vec::new(),

@@ -76,6 +76,8 @@ pub enum Task {
     Config,
     /// `agent doctor`
     Doctor,
+    /// `agent mcp`
+    Mcp,
 }
 
 /// The form of the output.
@@ -157,6 +159,7 @@ pub fn command() -> Command {
         .subcommand(sessions::command())
         .subcommand(model)
         .subcommand(Command::new("doctor").about("Tries the model and what is needed here, and says what is wrong").arg(json()))
+        .subcommand(Command::new("mcp").about("Serves the tools to a client of the Model Context Protocol, over stdin and stdout"))
         .subcommand(Command::new("config").about("Every setting in force, and where it came from").arg(json()))
 }
 
@@ -184,6 +187,7 @@ fn task(matches: &ArgMatches) -> Result<Task, clap::Error> {
         Some(("model", _)) => Task::ModelList,
         Some(("config", _)) => Task::Config,
         Some(("doctor", _)) => Task::Doctor,
+        Some(("mcp", _)) => Task::Mcp,
         _ if matches.contains_id("prompts") => Task::Batch(batch(matches)),
         _ => match matches.get_many::<String>("prompt") {
             Some(words) => Task::Prompt(words.map(String::as_str).collect::<Vec<_>>().join(" ")),
@@ -283,6 +287,7 @@ mod tests {
             ("model list", Task::ModelList),
             ("config --json", Task::Config),
             ("doctor --json", Task::Doctor),
+            ("mcp --toolset lean", Task::Mcp),
         ] {
             assert_eq!(args(line).task, expect, "{line}");
         }

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use agent_core::commands::{self, Command, Rewind, parse};
+use agent_core::mcp::Servers;
 use agent_core::session::{RewindError, Scope};
 use agent_core::setup::{Equipped, named, with_model};
 use agent_core::{Agent, Session};
@@ -34,6 +35,8 @@ pub struct Conversation {
     setup: Setup,
     talk: Talk,
     equipped: Equipped,
+    /// Servers of tools, which join when they are there.
+    servers: Servers,
     open: Open,
     view: View,
     signals: Signals,
@@ -61,6 +64,7 @@ impl Conversation {
         setup: &Setup,
         talk: Talk,
         equipped: Equipped,
+        servers: Servers,
         open: Open,
         view: View,
         signals: Signals,
@@ -70,6 +74,7 @@ impl Conversation {
             setup: setup.clone(),
             talk,
             equipped,
+            servers,
             open,
             view,
             signals,
@@ -158,8 +163,10 @@ impl Conversation {
 
     /// Runs a turn. Where it did not end well, what was to be said next comes back to the prompt.
     async fn turn(&mut self, work: Work) -> Flow {
-        let Self { equipped, open, view, signals, .. } = self;
-        let exit = view.turn(&equipped.agent, &mut open.session, work, signals).await;
+        tell(&self.servers.told());
+        let agent = self.agent();
+        let Self { open, view, signals, .. } = self;
+        let exit = view.turn(&agent, &mut open.session, work, signals).await;
         if view.quitting() {
             return Flow::Leave(Exit::Interrupted);
         }
@@ -189,7 +196,7 @@ impl Conversation {
             Command::Skills => commands::skills(&self.equipped.skills),
             Command::Tools => commands::tools(&self.agent().tools),
             Command::Tasks => commands::tasks(&self.session().jobs),
-            Command::Context => commands::context(self.agent(), self.session()),
+            Command::Context => commands::context(&self.agent(), self.session()),
             Command::Rewind => self.rewind(rest).await?,
             Command::Export => self.export(rest)?,
             Command::Compact | Command::Quit => Vec::new(),
@@ -200,8 +207,10 @@ impl Conversation {
         &self.open.session
     }
 
-    fn agent(&self) -> &Agent {
-        &self.equipped.agent
+    /// The agent, with the tools of the servers that are there by now.
+    fn agent(&self) -> Agent {
+        let agent = &self.equipped.agent;
+        Agent { tools: self.servers.equip(&agent.tools), ..agent.clone() }
     }
 
     /// The setup of another session: the one that is named, else a new one.

@@ -71,6 +71,10 @@ async fn perform(setup: &Setup) -> Result<Exit, CliError> {
         Task::ToolList | Task::ToolCall { .. } | Task::ToolBatch | Task::Check(_) => {}
         Task::Skills | Task::Sessions(_) | Task::Config => {}
         Task::Doctor => return signals::first(command::doctor::run(setup, as_json)).await,
+        Task::Mcp => {
+            view::tell(&setup.warnings);
+            return signals::first(command::mcp::run(setup)).await;
+        }
         Task::ModelFetch => return done(weights::fetch(setup).await),
         Task::ModelList => return done(weights::list(setup)),
     }
@@ -83,8 +87,12 @@ async fn perform(setup: &Setup) -> Result<Exit, CliError> {
         Task::Skills => done(command::skills::run(setup, as_json)),
         Task::Sessions(task) => done(command::sessions::run(setup, task, as_json).await),
         Task::Config => done(command::config::run(setup, as_json)),
-        Task::Talk | Task::Prompt(_) | Task::Batch(_) | Task::Doctor | Task::ModelFetch | Task::ModelList => {
-            Ok(Exit::Done)
-        }
+        Task::Talk
+        | Task::Prompt(_)
+        | Task::Batch(_)
+        | Task::Doctor
+        | Task::Mcp
+        | Task::ModelFetch
+        | Task::ModelList => Ok(Exit::Done),
     }
 }

@@ -1,6 +1,7 @@
 //! One prompt, or a conversation: where prompts come from, and what there must be before the first turn.
 
 use std::io::{self, IsTerminal};
+use std::time::Duration;
 
 use agent_core::setup::{Chosen, Earlier};
 use agent_core::{Agent, Prompt, Session, Waits, pictures};
@@ -15,6 +16,9 @@ use crate::sessions;
 use crate::setup::Setup;
 use crate::signals::Signals;
 use crate::view::{View, Work, tell};
+
+/// How long the first prompt waits for servers of tools.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// How this run talks to people.
 #[derive(Debug, Clone, Copy)]
@@ -45,11 +49,15 @@ pub async fn run(setup: &Setup) -> Result<Exit, CliError> {
     tell(std::slice::from_ref(&chosen.line));
     let open = Open::new(setup, earlier, talk)?;
     let gate = choose::gate(setup, &chosen, talk.interactive, talk.attended);
-    let equipped = choose::agent(setup, chosen, gate, &open.session.place)?;
+    let mut equipped = choose::agent(setup, chosen, gate, &open.session.place)?;
+    let servers = setup.servers(Vec::new());
     let view = View::new(setup, talk.interactive);
     if talk.interactive {
-        return Conversation::new(setup, talk, equipped, open, view, signals)?.run(first).await;
+        return Conversation::new(setup, talk, equipped, servers, open, view, signals)?.run(first).await;
     }
+    servers.settled(PATIENCE).await;
+    tell(&servers.told());
+    equipped.agent.tools = servers.equip(&equipped.agent.tools);
     let typed = if let Task::Prompt(typed) = &setup.args.task { typed } else { "" };
     let prompt = with_pictures(setup, &equipped.agent, first.unwrap_or_default(), typed);
     once(equipped.agent, open, view, signals, prompt).await

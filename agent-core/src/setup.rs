@@ -15,6 +15,10 @@ use std::sync::Arc;
 
 use agent_skills::Catalogue;
 use agent_tools::policy::{Gate, Permissions};
+#[cfg(feature = "mcp")]
+use agent_tools::text::Cut;
+#[cfg(feature = "mcp")]
+use agent_tools::toolset::Toolset;
 use agent_tools::{Place, Tools};
 
 #[cfg(feature = "http")]
@@ -23,6 +27,8 @@ pub use opening::{Earlier, Wanted, Which, earlier, in_use, named, open};
 
 use crate::agent::{Clock, equip};
 use crate::discover::{Dirs, Outside, command_env, own_keys};
+#[cfg(feature = "mcp")]
+use crate::mcp::{Around, Servers};
 use crate::session::Sessions;
 use crate::settings::{self, Settings, flags, rules};
 
@@ -186,6 +192,31 @@ impl Setup {
     /// The sessions of this project.
     pub fn sessions(&self) -> Sessions {
         Sessions::of(&self.world.dirs.data.join("sessions"), &self.world.cwd)
+    }
+
+    /// The servers of tools that the settings name, and these; they are connected beside everything else. To be called
+    /// within a runtime.
+    #[cfg(feature = "mcp")]
+    pub fn servers(&self, more: Vec<settings::ServerSpec>) -> Servers {
+        let lookup = |name: &str| self.world.lookup(name);
+        let (mut specs, problems) = self.settings.servers(&lookup);
+        self.tell(&problems);
+        specs.extend(more);
+        let parts = self.settings.parts(false);
+        let cut = match self.settings.toolset(false) {
+            Toolset::Lean => Cut::HeadChars(parts.max_output),
+            Toolset::Full => Cut::HeadTailBytes(parts.max_output),
+        };
+        let around = Around {
+            cwd: self.world.cwd.clone(),
+            env: command_env(self.world.env.iter().cloned(), &self.settings.pass_env, &self.own_variables()),
+            timeout: parts.timeout,
+            cut,
+            proxy: self.settings.proxy.clone(),
+            no_proxy: self.settings.no_proxy.clone(),
+            ca_cert: self.settings.ca_cert.clone(),
+        };
+        Servers::connect(specs, &around)
     }
 
     /// What lies outside of the program, for finding a model.

@@ -3,6 +3,7 @@
 pub mod check;
 pub mod config;
 pub mod doctor;
+pub mod mcp;
 #[cfg(feature = "local")]
 pub mod model;
 pub mod sessions;

@@ -113,7 +113,7 @@ fn shown(output: &ToolOutput) -> Value {
 }
 
 /// The tools with nobody around, and a session directory that is removed at the end.
-struct Bench {
+pub(super) struct Bench {
     tools: Tools,
     cx: ToolContext,
     // Dropped last, when no call writes there any more.
@@ -121,7 +121,7 @@ struct Bench {
 }
 
 impl Bench {
-    fn new(setup: &Setup) -> Result<Self, CliError> {
+    pub(super) fn new(setup: &Setup) -> Result<Self, CliError> {
         let store = setup.temporary_store()?;
         let cx = ToolContext {
             place: Arc::new(setup.place(Some(store.path().to_owned()))),
@@ -134,7 +134,18 @@ impl Bench {
         Ok(Self { tools: setup.tools_alone(), cx, _store: store })
     }
 
-    async fn call(&self, call: &Call) -> ToolOutput {
+    /// Without these tools.
+    pub(super) fn without(mut self, names: &[&str]) -> Self {
+        self.tools = names.iter().fold(self.tools.clone(), |tools, name| tools.without(name));
+        self
+    }
+
+    /// The tools.
+    pub(super) fn tools(&self) -> &Tools {
+        &self.tools
+    }
+
+    pub(super) async fn call(&self, call: &Call) -> ToolOutput {
         self.cx.policy.planning(own_files::open_draft(&self.cx.place));
         dispatch(&self.tools, call, &self.cx).await
     }

@@ -8,6 +8,8 @@ mod children;
 mod compaction;
 mod discover;
 mod fake_server;
+#[cfg(feature = "mcp")]
+mod mcp;
 mod providers;
 mod rewind;
 mod settings;

@@ -1,10 +1,11 @@
 //! The gate: what runs, what is asked, what is blocked.
 
+use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use agent_tools::policy::shell::judge;
-use agent_tools::policy::{Gate, Mode, Permissions};
+use agent_tools::policy::{Gate, Mode, Permissions, Policy, Verdict};
 use agent_tools::{
     Answer, Call, CallKind, Change, Declaration, Host, Needs, Outline, Permit, Prepared, Tool, ToolContext, ToolError,
     ToolOutput, Tools, dispatch,
@@ -207,4 +208,32 @@ fn only_reading_while_a_plan_is_open() {
             assert_eq!(text, if expect { "done" } else { denied }, "{permissions} {kind}");
         }
     }
+}
+
+#[test]
+fn a_plan_that_comes_first_is_held_to_until_it_is_agreed_to() {
+    let store = Path::new("/store");
+    let gate = Gate::new(Mode::DEFAULT, Permissions::Allow);
+    gate.set(|rules| rules.plan_first = Some(store.to_owned()));
+    let command = |needs: Needs| Outline::new(CallKind::Command, "x").needing(needs);
+    let draft = Outline::new(CallKind::Write, "plan.draft").at("/store/plan.draft", None);
+    let file = Outline::new(CallKind::Write, "f").at("/ws/f", None).needing(Needs::mode(mode("0006")));
+    let confirm = Outline::new(CallKind::Plan, "confirm the plan");
+    let judged = |outline: &Outline| match gate.judge(outline) {
+        Verdict::Allow => "runs",
+        Verdict::Ask { .. } => "asks",
+        Verdict::Deny(why) if why.contains("wants a plan first") => "plan first",
+        Verdict::Deny(_) => "draft open",
+    };
+    let all = |expect: [&str; 5]| {
+        let outlines = [&command(needs("reads")), &command(needs("within")), &draft, &file, &confirm];
+        assert_eq!(outlines.map(judged), expect);
+    };
+    all(["runs", "plan first", "runs", "plan first", "asks"]);
+    gate.planning(Some(store));
+    all(["runs", "draft open", "runs", "draft open", "asks"]);
+    // The draft was confirmed, or emptied.
+    gate.planning(None);
+    all(["runs", "runs", "runs", "runs", "runs"]);
+    assert_eq!(gate.rules().plan_first, None);
 }
