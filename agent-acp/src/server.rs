@@ -8,14 +8,14 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use agent_client_protocol_schema::ProtocolVersion;
 use agent_client_protocol_schema::v1::{
     AgentCapabilities, AuthMethod, AuthMethodTerminal, CancelNotification, CancelRequestNotification,
-    CloseSessionRequest, CloseSessionResponse, ConfigOptionUpdate, CurrentModeUpdate, DeleteSessionRequest,
-    DeleteSessionResponse, Error, ErrorCode, Implementation, InitializeRequest, InitializeResponse,
-    ListSessionsRequest, ListSessionsResponse, McpCapabilities, PromptCapabilities, PromptRequest, RequestId,
-    SessionAdditionalDirectoriesCapabilities, SessionCapabilities, SessionCloseCapabilities, SessionConfigOptionValue,
-    SessionDeleteCapabilities, SessionForkCapabilities, SessionInfo, SessionListCapabilities, SessionNotification,
-    SessionResumeCapabilities, SessionSystemPromptCapabilities, SessionSystemPromptModeCapabilities,
-    SessionSystemPromptOverrideCapabilities, SessionUpdate, SetSessionConfigOptionRequest,
-    SetSessionConfigOptionResponse, SetSessionModeRequest, SetSessionModeResponse,
+    CloseSessionRequest, CloseSessionResponse, ConfigOptionUpdate, ContentBlock, CurrentModeUpdate,
+    DeleteSessionRequest, DeleteSessionResponse, Error, ErrorCode, Implementation, InitializeRequest,
+    InitializeResponse, ListSessionsRequest, ListSessionsResponse, McpCapabilities, PromptCapabilities, PromptRequest,
+    RequestId, SessionAdditionalDirectoriesCapabilities, SessionCapabilities, SessionCloseCapabilities,
+    SessionConfigOptionValue, SessionDeleteCapabilities, SessionForkCapabilities, SessionInfo, SessionListCapabilities,
+    SessionNotification, SessionResumeCapabilities, SessionSystemPromptCapabilities,
+    SessionSystemPromptModeCapabilities, SessionSystemPromptOverrideCapabilities, SessionUpdate,
+    SetSessionConfigOptionRequest, SetSessionConfigOptionResponse, SetSessionModeRequest, SetSessionModeResponse,
 };
 use agent_core::provider::Effort;
 use agent_core::session::{Scope, Sessions};
@@ -50,19 +50,54 @@ pub struct Server {
 }
 
 /// A session that the client knows.
-#[derive(Clone)]
 enum Slot {
-    /// It is being opened: prompts that come already wait until this fires.
-    Opening(tokio_util::sync::CancellationToken),
+    /// It is being opened, until that is answered: prompts that come already wait.
+    Opening(Vec<Early>),
     Open(Arc<Live>),
+}
+
+/// A prompt for a session that is being opened.
+struct Early {
+    id: RequestId,
+    prompt: Vec<ContentBlock>,
+    stopped: bool,
+}
+
+/// How a session comes that the client names.
+enum Way {
+    /// It is open in this place, or a turn runs in it.
+    Live(Arc<Live>),
+    /// It is read from the disk, once it is closed where it was open in another place.
+    Anew(Option<Arc<Live>>),
 }
 
 /// An answer, and what is told once it is sent.
 struct Reply {
     result: Box<RawValue>,
     behind: Vec<(String, SessionUpdate)>,
-    /// A session whose models are asked for then.
-    opened: Option<(String, Arc<Live>)>,
+    /// A session that is open then, and whose models are asked for.
+    opened: Option<Opened>,
+}
+
+impl Slot {
+    /// Stops what runs, and what waits behind it.
+    fn cancel(&mut self) {
+        match self {
+            Self::Open(live) => live.cancel(),
+            Self::Opening(early) => early.iter_mut().for_each(|early| early.stopped = true),
+        }
+    }
+
+    /// Stops one prompt. Says whether it was there.
+    fn cancel_one(&mut self, id: &RequestId) -> bool {
+        match self {
+            Self::Open(live) => live.cancel_one(id),
+            Self::Opening(early) => {
+                let found = early.iter_mut().find(|early| early.id == *id);
+                found.map(|early| early.stopped = true).is_some()
+            }
+        }
+    }
 }
 
 impl Reply {
@@ -105,11 +140,14 @@ impl Server {
                 Err(error) => (Err(error), Vec::new(), None),
             };
             server.connection.respond(&id, answer).await;
+            if let Some(opened) = &opened {
+                server.begin(opened);
+            }
             for (session, update) in behind {
                 server.connection.notify("session/update", &SessionNotification::new(session, update)).await;
             }
-            if let Some((session, live)) = opened {
-                server.list_models(&session, &live).await;
+            if let Some(Opened { id, live, .. }) = opened {
+                server.list_models(&id, &live).await;
             }
         });
     }
@@ -119,14 +157,15 @@ impl Server {
         match method {
             "session/cancel" => {
                 let session = params.read::<CancelNotification>().map(|cancel| cancel.session_id.0.to_string());
-                if let Some(live) = session.ok().and_then(|session| self.open(&session).ok()) {
-                    live.cancel();
+                if let Ok(session) = session
+                    && let Some(slot) = self.slots().get_mut(&session)
+                {
+                    slot.cancel();
                 }
             }
             "$/cancel_request" => {
                 let Ok(cancel) = params.read::<CancelRequestNotification>() else { return };
-                let lives: Vec<Arc<Live>> = self.lives();
-                lives.iter().any(|live| live.cancel_one(&cancel.request_id));
+                self.slots().values_mut().any(|slot| slot.cancel_one(&cancel.request_id));
             }
             _ => {}
         }
@@ -149,7 +188,7 @@ impl Server {
                 let opening = server.begin_opening(method, &params);
                 tokio::spawn(async move {
                     let answer = match opening {
-                        Ok(opening) => server.opened(opening).await,
+                        Ok((opening, way)) => server.again(opening, way).await,
                         Err(error) => Err(error),
                     };
                     server.respond(id, answer);
@@ -167,8 +206,8 @@ impl Server {
 
     async fn call(self: &Arc<Self>, method: &str, params: Params) -> Result<Reply, Error> {
         match method {
-            "session/new" => self.opened(Opening::new(&params)?).await,
-            "session/fork" => self.opened(Opening::fork(&params)?).await,
+            "session/new" => self.opened(Opening::new(&params)?.open(self).await?),
+            "session/fork" => self.opened(Opening::fork(&params)?.open(self).await?),
             "session/list" => self.list(params.read()?).await,
             "session/close" => self.close(&params.read::<CloseSessionRequest>()?).await,
             "session/delete" => self.delete(&params.read::<DeleteSessionRequest>()?).await,
@@ -222,57 +261,76 @@ impl Server {
     // ---- Opening
 
     /// Marks the session as one that is being opened, so that what comes right behind waits for it.
-    fn begin_opening(&self, method: &str, params: &Params) -> Result<Opening, Error> {
+    fn begin_opening(&self, method: &str, params: &Params) -> Result<(Opening, Way), Error> {
         let opening = if method == "session/load" { Opening::load(params)? } else { Opening::resume(params)? };
         let name = opening.wanted().unwrap_or_default().to_owned();
-        self.slots().entry(name).or_insert_with(|| Slot::Opening(tokio_util::sync::CancellationToken::new()));
-        Ok(opening)
+        let mut slots = self.slots();
+        let way = match slots.get(&name) {
+            // A turn that runs goes on; in another directory the session begins anew.
+            Some(Slot::Open(live)) if live.cwd == opening.cwd() || live.is_busy() => Way::Live(live.clone()),
+            Some(Slot::Open(live)) => Way::Anew(Some(live.clone())),
+            Some(Slot::Opening(_)) => return Err(invalid_request(format!("session {name} is being opened already"))),
+            None => Way::Anew(None),
+        };
+        if matches!(way, Way::Anew(_)) {
+            slots.insert(name, Slot::Opening(Vec::new()));
+        }
+        Ok((opening, way))
     }
 
-    /// Opens a session, and answers with all that can be chosen in it.
-    async fn opened(self: &Arc<Self>, opening: Opening) -> Result<Reply, Error> {
-        let name = opening.wanted().map(str::to_owned);
-        let opened = self.open_session(opening).await;
-        if opened.is_err()
-            && let Some(name) = name
-        {
-            let slot = self.slots().get(&name).cloned();
-            if let Some(Slot::Opening(waiting)) = slot {
-                self.slots().remove(&name);
-                waiting.cancel();
+    /// Opens a session that the client named.
+    async fn again(self: &Arc<Self>, opening: Opening, way: Way) -> Result<Reply, Error> {
+        let name = opening.wanted().unwrap_or_default().to_owned();
+        match way {
+            Way::Live(live) => {
+                opening.replay_live(self, &live).await?;
+                self.opened(Opened { id: name, live, is_new: false })
+            }
+            Way::Anew(before) => {
+                if let Some(before) = before {
+                    before.close().await;
+                }
+                let opened = opening.open(self).await.and_then(|opened| self.opened(opened));
+                if opened.is_err()
+                    && let Some(Slot::Opening(early)) = self.slots().remove(&name)
+                {
+                    early.into_iter().for_each(|early| self.respond(early.id, Err(unknown_session(&name))));
+                }
+                opened
             }
         }
-        let Opened { id, live, is_new } = opened?;
+    }
+
+    /// Answers with all that can be chosen in a session.
+    fn opened(&self, opened: Opened) -> Result<Reply, Error> {
         let (modes, choices) = {
-            let made = live.made();
+            let made = opened.live.made();
             (options::modes(&made), options::options(&made, self.client().booleans))
         };
         let mut response = json!({"modes": modes, "configOptions": choices});
-        if is_new {
-            response["sessionId"] = Value::String(id.clone());
+        if opened.is_new {
+            response["sessionId"] = Value::String(opened.id.clone());
         }
         let commands = SessionUpdate::AvailableCommandsUpdate(slash::available());
-        Ok(Reply { behind: vec![(id.clone(), commands)], opened: Some((id, live)), ..Reply::of(&response)? })
+        Ok(Reply { behind: vec![(opened.id.clone(), commands)], opened: Some(opened), ..Reply::of(&response)? })
     }
 
-    async fn open_session(self: &Arc<Self>, opening: Opening) -> Result<Opened, Error> {
-        if let Some(name) = opening.wanted() {
-            let slot = self.slots().get(name).cloned();
-            if let Some(Slot::Open(live)) = slot {
-                // A turn that runs goes on; in another directory the session begins anew.
-                if live.cwd == opening.cwd() || live.is_busy() {
-                    opening.replay_live(self, &live).await?;
-                    return Ok(Opened { id: name.to_owned(), live, is_new: false });
-                }
-                live.close().await;
+    /// The client knows that a session is open: what came early is taken up.
+    fn begin(self: &Arc<Self>, opened: &Opened) {
+        let mut slots = self.slots();
+        let waits = matches!(slots.get(&opened.id), Some(Slot::Opening(_)));
+        if !waits && !opened.is_new {
+            return;
+        }
+        let before = slots.insert(opened.id.clone(), Slot::Open(opened.live.clone()));
+        let Some(Slot::Opening(early)) = before else { return };
+        for Early { id, prompt, stopped } in early {
+            if let Err(error) = opened.live.prompt(id.clone(), prompt) {
+                self.respond(id, Err(error));
+            } else if stopped {
+                opened.live.cancel_one(&id);
             }
         }
-        let opened = opening.open(self).await?;
-        let before = self.slots().insert(opened.id.clone(), Slot::Open(opened.live.clone()));
-        if let Some(Slot::Opening(waiting)) = before {
-            waiting.cancel();
-        }
-        Ok(opened)
     }
 
     /// Tells which models the server has, once it has said so.
@@ -323,19 +381,10 @@ impl Server {
     fn prompt(self: &Arc<Self>, id: RequestId, params: &Params) {
         let taken = params.read::<PromptRequest>().and_then(|request| {
             let session = request.session_id.0.to_string();
-            let slot = self.slots().get(&session).cloned();
-            match slot {
+            match self.slots().get_mut(&session) {
                 Some(Slot::Open(live)) => live.prompt(id.clone(), request.prompt),
-                Some(Slot::Opening(opened)) => {
-                    let (server, id) = (self.clone(), id.clone());
-                    // A task, because the connection reads on while the session is opened.
-                    tokio::spawn(async move {
-                        opened.cancelled().await;
-                        let taken = server.open(&session).and_then(|live| live.prompt(id.clone(), request.prompt));
-                        if let Err(error) = taken {
-                            server.respond(id, Err(error));
-                        }
-                    });
+                Some(Slot::Opening(early)) => {
+                    early.push(Early { id: id.clone(), prompt: request.prompt, stopped: false });
                     Ok(())
                 }
                 None => Err(unknown_session(&session)),
@@ -498,7 +547,7 @@ fn effort(id: &str) -> Result<Option<Effort>, Error> {
 #[serde(rename_all = "camelCase")]
 struct Steer {
     session_id: String,
-    prompt: Vec<agent_client_protocol_schema::v1::ContentBlock>,
+    prompt: Vec<ContentBlock>,
 }
 
 /// Where a page of sessions ended: those of before are not told again, whatever was used meanwhile.
