@@ -84,7 +84,7 @@ fn a_client_without_terminals_is_told_in_words() {
     let turn = editor.prompt(&session, "go");
     assert!(turn.updates.iter().all(|u| u.get("_meta").is_none()), "{:?}", turn.updates);
     let (_, end) = turn.call();
-    assert_eq!(end["rawOutput"]["exit_code"], 3, "{end}");
+    assert_eq!(end["rawOutput"]["exitCode"], 3, "{end}");
 }
 
 #[test]

@@ -123,7 +123,10 @@ fn a_prompt_right_behind_load_waits_for_it() {
         editor.answer(load).unwrap();
         assert_eq!(editor.turn(prompt).answer.unwrap()["stopReason"], "end_turn", "{method}");
         let at = |id: u64| editor.frames.iter().position(|f| f.from_agent && f.message["id"] == id).unwrap();
-        assert!(at(load) < at(prompt));
+        let told = |text: &str| {
+            editor.frames.iter().position(|f| f.update().is_some_and(|u| u["content"]["text"] == text)).unwrap()
+        };
+        assert!(at(load) < told("Second answer.") && told("Second answer.") < at(prompt));
         assert_eq!(conversation(test.model.asked().last().unwrap())[0].1, "first");
     }
     // Behind one that fails it is answered too.
@@ -145,6 +148,22 @@ fn a_cancel_right_behind_load_and_prompt_is_not_lost() {
     let prompt = editor.prompts(&session, "second");
     editor.cancel(&session);
     assert_eq!(editor.turn(prompt).stop(), "cancelled");
+}
+
+#[test]
+fn what_is_typed_right_behind_load_is_answered_behind_it() {
+    let (test, session) = begun();
+    let mut editor = test.editor();
+    let again = editor.again(&session);
+    let load = editor.request("session/load", &again);
+    let prompts = ["/cost", "/help"].map(|typed| editor.prompts(&session, typed));
+    let twice = editor.request("session/load", &again);
+    prompts.iter().for_each(|id| assert_eq!(editor.turn(*id).stop(), "end_turn"));
+    let _ = editor.answer(twice);
+    let answers: Vec<u64> =
+        editor.frames.iter().filter(|f| f.from_agent).filter_map(|f| f.message["id"].as_u64()).collect();
+    let own: Vec<u64> = answers.into_iter().filter(|id| [load, prompts[0], prompts[1]].contains(id)).collect();
+    assert_eq!(own, [load, prompts[0], prompts[1]]);
 }
 
 #[test]
