@@ -12,6 +12,7 @@ use agent_core::{Ask, Compacted, Event, Notice, Stamped};
 use agent_tools::builtin::own_files;
 use agent_tools::policy::{Gate, Policy};
 use agent_tools::{Answer, CallKind, Details, Place};
+use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
@@ -44,6 +45,8 @@ pub struct Show {
     compactions: u64,
     mode: Mode,
     size: u64,
+    // Tasks, because the turn goes on while a person thinks; they end with the answer, the turn, or the client.
+    questions: JoinSet<()>,
     // A lock, because questions are answered beside the turn; held for a look.
     of_children: Arc<Undecided>,
     /// Where a person finds what no client shows.
@@ -63,7 +66,7 @@ impl Show {
         let mode = Mode::of(&gate);
         let session = session.to_owned();
         let (names, terminals) = (Names::default(), Terminals::default());
-        let of_children = Arc::default();
+        let (questions, of_children) = (JoinSet::new(), Arc::default());
         Self {
             connection,
             client,
@@ -75,6 +78,7 @@ impl Show {
             compactions: 0,
             mode,
             size: 0,
+            questions,
             of_children,
             log,
         }
@@ -184,8 +188,9 @@ impl Show {
         self.client.terminal_output && kind == CallKind::Command
     }
 
-    /// Closes the calls of sub-agents whose questions nobody answered before the turn was over.
-    pub async fn close_questions(&self, stop: &CancellationToken) {
+    /// Takes back what nobody answered before the turn was over, and closes the calls of sub-agents among it.
+    pub async fn close_questions(&mut self, stop: &CancellationToken) {
+        self.questions.shutdown().await;
         let left = std::mem::take(&mut *undecided(&self.of_children));
         for id in left {
             self.tell(SessionUpdate::ToolCallUpdate(decided(&id, Answer::Reject)), stop).await;
@@ -242,8 +247,7 @@ impl Show {
         let request = RequestPermissionRequest::new(self.session.clone(), call, translate::answers(&ask));
         let (connection, stop, session) = (self.connection.clone(), stop.clone(), self.session.clone());
         let of_children = self.of_children.clone();
-        // A task, because the turn goes on meanwhile; it ends with the answer, the turn, or the client.
-        tokio::spawn(async move {
+        self.questions.spawn(async move {
             let asked = connection.request::<RequestPermissionResponse>("session/request_permission", &request);
             let outcome = tokio::select! {
                 biased;
@@ -261,9 +265,9 @@ impl Show {
                 stop.cancel();
             }
             if !own {
-                undecided(&of_children).retain(|call| *call != id);
                 let told = SessionNotification::new(session, SessionUpdate::ToolCallUpdate(decided(&id, answer)));
                 connection.notify("session/update", &told).await;
+                undecided(&of_children).retain(|call| *call != id);
             }
         });
     }
