@@ -38,7 +38,7 @@ fn n137_n16_an_open_dialog_is_taken_back() {
     let turn = editor.turn(id);
     assert_eq!(turn.stop(), "cancelled");
     assert_eq!(turn.call().1["status"], "failed");
-    editor.takes_back(&question);
+    assert!(editor.took_back(&question), "before the answer");
     // It comes late, and is a yes.
     editor.choose(&question, "allow");
     editor.hears_nothing();
@@ -57,7 +57,7 @@ fn all_open_dialogs_are_taken_back() {
     let turn = editor.turn(id);
     assert_eq!(turn.stop(), "cancelled");
     assert!(turn.calls().iter().all(|call| turn.end_of(call)["status"] == "failed"));
-    questions.iter().for_each(|question| editor.takes_back(question));
+    assert!(questions.iter().all(|question| editor.took_back(question)));
 }
 
 #[test]
@@ -204,7 +204,7 @@ fn stop_reaches_a_sub_agents_dialog() {
     editor.cancel(&session);
     let turn = editor.turn(id);
     assert_eq!(turn.stop(), "cancelled");
-    editor.takes_back(&question);
+    assert!(editor.took_back(&question), "before the answer");
     for call in turn.calls() {
         assert!(matches!(turn.statuses(call).last(), Some(&"completed" | &"failed")), "{call}");
     }

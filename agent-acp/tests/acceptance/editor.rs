@@ -5,6 +5,8 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -63,6 +65,12 @@ impl Test {
         }
         model.has(&[]);
         Self { root, model, toolset: "lean", args: Vec::new(), env: Vec::new(), capabilities: json!({}) }
+    }
+
+    /// More answers of the model.
+    pub fn answers(self, answers: impl IntoIterator<Item = Answer>) -> Self {
+        self.model.add(answers);
+        self
     }
 
     /// With the toolset that everybody has, not with `lean`.
@@ -207,7 +215,12 @@ pub struct Editor {
     stderr: Option<JoinHandle<String>>,
     next: u64,
     answered: Vec<Value>,
+    reading: Arc<AtomicU8>,
 }
+
+const READS: u8 = 0;
+const PAUSES: u8 = 1;
+const STOPPED: u8 = 2;
 
 impl Editor {
     fn start(mut command: Command, work: PathBuf) -> Self {
@@ -215,10 +228,18 @@ impl Editor {
         let mut child = command.spawn().unwrap();
         let (sender, lines) = channel();
         let (stdout, mut errors) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
+        let reading = Arc::new(AtomicU8::new(READS));
+        let reads = reading.clone();
         thread::spawn(move || {
             for line in BufReader::new(stdout).lines() {
                 let Ok(line) = line else { break };
                 if sender.send((Instant::now(), line)).is_err() {
+                    break;
+                }
+                while reads.load(Ordering::Relaxed) == PAUSES {
+                    thread::sleep(Duration::from_millis(5));
+                }
+                if reads.load(Ordering::Relaxed) == STOPPED {
                     break;
                 }
             }
@@ -230,7 +251,7 @@ impl Editor {
         });
         let (stdin, stderr) = (child.stdin.take(), Some(stderr));
         let (frames, answered) = (Vec::new(), Vec::new());
-        Self { child, frames, consent: None, work, stdin, lines, stderr, next: 0, answered }
+        Self { child, frames, consent: None, work, stdin, lines, stderr, next: 0, answered, reading }
     }
 
     /// Sends a line as it is.
@@ -352,13 +373,12 @@ impl Editor {
         self.until_true(command, || lives(command));
     }
 
-    /// Waits until a question is taken back.
-    #[track_caller]
-    pub fn takes_back(&mut self, question: &Value) {
+    /// Whether a question was taken back.
+    pub fn took_back(&self, question: &Value) -> bool {
         let id = &question["id"];
-        self.until("a question that is taken back", |f| {
+        self.frames.iter().any(|f| {
             f.from_agent && f.message["method"] == "$/cancel_request" && f.message["params"]["requestId"] == *id
-        });
+        })
     }
 
     /// Takes up what comes until nothing comes for a while.
@@ -448,6 +468,16 @@ impl Editor {
     }
 
     // ---- The end
+
+    /// Stops reading for a while.
+    pub fn pauses_reading(&self, pauses: bool) {
+        self.reading.store(if pauses { PAUSES } else { READS }, Ordering::Relaxed);
+    }
+
+    /// Closes its end of the server's stdout, behind the next line.
+    pub fn stops_reading(&self) {
+        self.reading.store(STOPPED, Ordering::Relaxed);
+    }
 
     /// Closes the server's stdin.
     pub fn hangs_up(&mut self) {
