@@ -11,6 +11,7 @@
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
 pub mod args;
+mod ask;
 mod client;
 mod connection;
 mod content;
@@ -31,6 +32,7 @@ use std::time::Duration;
 use tokio::io::{AsyncBufRead, AsyncWrite};
 use tokio::time::timeout;
 
+pub use ask::ask;
 pub use made::House;
 
 use connection::{Connection, read};
