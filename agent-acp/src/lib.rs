@@ -15,6 +15,7 @@ mod ask;
 mod client;
 mod connection;
 mod content;
+mod files;
 mod live;
 mod made;
 mod opening;

@@ -4,11 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent_client_protocol_schema::v1::{
-    CompactionId, CompactionStatus, CompactionUpdate, CurrentModeUpdate, Notice as ProtocolNotice, NoticeSeverity,
-    RequestPermissionOutcome, RequestPermissionRequest, RequestPermissionResponse, SessionNotification, SessionUpdate,
-    SubagentUpdate, ToolCall, ToolCallContent, ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields, ToolKind,
+    CompactionId, CompactionStatus, CompactionUpdate, CurrentModeUpdate, IdleStateUpdate, IdleStopReason,
+    Notice as ProtocolNotice, NoticeSeverity, RequestPermissionOutcome, RequestPermissionRequest,
+    RequestPermissionResponse, SessionNotification, SessionUpdate, StateUpdate, SubagentUpdate, ToolCall,
+    ToolCallContent, ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields, ToolKind,
 };
-use agent_core::{Ask, Compacted, Event, Notice, Stamped};
+use agent_core::{Ask, ChildStatus, Compacted, Event, Notice, Stamped};
 use agent_tools::builtin::own_files;
 use agent_tools::policy::{Gate, Policy};
 use agent_tools::{Answer, CallKind, Details, Place};
@@ -17,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::client::Client;
 use crate::connection::Connection;
+use crate::files::Commands;
 use crate::options::Mode;
 use crate::replay::Names;
 use crate::terminal::Terminals;
@@ -37,6 +39,7 @@ pub struct Show {
     compactions: u64,
     mode: Mode,
     size: u64,
+    commands: Commands,
     /// Where a person finds what no client shows.
     log: Arc<dyn Fn(&str) + Send + Sync>,
 }
@@ -54,7 +57,26 @@ impl Show {
         let mode = Mode::of(&gate);
         let session = session.to_owned();
         let (names, terminals) = (Names::default(), Terminals::default());
-        Self { connection, client, session, place, gate, names, terminals, compactions: 0, mode, size: 0, log }
+        let commands = Commands::default();
+        Self {
+            connection,
+            client,
+            session,
+            place,
+            gate,
+            names,
+            terminals,
+            compactions: 0,
+            mode,
+            size: 0,
+            commands,
+            log,
+        }
+    }
+
+    /// When commands of the session began.
+    pub fn commands(&self) -> Commands {
+        self.commands.clone()
     }
 
     /// The names of what was told so far.
@@ -119,6 +141,9 @@ impl Show {
             }
             Event::Called { call, outline } => {
                 let id = self.names.begin(&call.id);
+                if outline.kind == CallKind::Command {
+                    self.commands.begin();
+                }
                 let told = translate::called(&id, &call, &outline);
                 let told =
                     if self.has_terminal(outline.kind) { self.terminals.begin(told, &self.place.cwd) } else { told };
@@ -180,6 +205,16 @@ impl Show {
             Notice::ChildStarted { id, task } if self.client.sub_agents => {
                 let title = if task.description.is_empty() { &task.prompt } else { &task.description };
                 let update = SubagentUpdate::new(id.as_str().to_owned()).title(agent_tools::text::clipped(title, 80));
+                return self.update(SessionUpdate::SubagentUpdate(update)).await;
+            }
+            Notice::ChildEnded { end, .. } if self.client.sub_agents => {
+                let stop = match end.status {
+                    ChildStatus::Ok => IdleStopReason::EndTurn,
+                    ChildStatus::Cancelled => IdleStopReason::Cancelled,
+                    ChildStatus::Failed => IdleStopReason::Refusal,
+                };
+                let state = StateUpdate::Idle(IdleStateUpdate::new().stop_reason(stop));
+                let update = SubagentUpdate::new(end.id.as_str().to_owned()).state(state);
                 return self.update(SessionUpdate::SubagentUpdate(update)).await;
             }
             Notice::Retry { .. } | Notice::Repeated { .. } => NoticeSeverity::Warning,
