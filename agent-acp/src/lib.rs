@@ -11,9 +11,11 @@
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
 pub mod args;
+mod ask;
 mod client;
 mod connection;
 mod content;
+mod files;
 mod live;
 mod made;
 mod opening;
@@ -31,6 +33,7 @@ use std::time::Duration;
 use tokio::io::{AsyncBufRead, AsyncWrite};
 use tokio::time::timeout;
 
+pub use ask::ask;
 pub use made::House;
 
 use connection::{Connection, read};

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use agent_acp::args::{self, Args};
-use agent_acp::{House, serve};
+use agent_acp::{House, ask, serve};
 use agent_core::Clock;
 use agent_core::discover::Dirs;
 use agent_core::setup::World;
@@ -51,6 +51,9 @@ fn tell(words: &str) {
 
 fn run(args: &Args) -> Result<(), String> {
     let house = house(args)?;
+    if args.setup {
+        return set_up(&house);
+    }
     let started = |e: io::Error| format!("starting: {e}");
     let stdout = protocol().map_err(started)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(started)?;
@@ -62,6 +65,14 @@ fn run(args: &Args) -> Result<(), String> {
     // The thread that waits for stdin must not hold the end up.
     runtime.shutdown_background();
     served
+}
+
+/// Asks for a model at the terminal.
+fn set_up(house: &House) -> Result<(), String> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|e| e.to_string())?;
+    let told = runtime.block_on(ask(house, &mut io::stdin().lock(), io::stdin()))?;
+    tell(&told);
+    Ok(())
 }
 
 /// The stream of the protocol. What anything else prints goes to stderr from here on.

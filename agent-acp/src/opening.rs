@@ -17,6 +17,7 @@ use agent_tools::{Alone, Jobs, Place, ToolContext};
 use tokio::task::spawn_blocking;
 
 use crate::connection::Params;
+use crate::files::Buffers;
 use crate::live::{Live, Told};
 use crate::made::{Added, Made, choose};
 use crate::problem::{internal, invalid_params, unknown_session};
@@ -162,6 +163,10 @@ impl Opening {
         let gate = made.gate.clone();
         let mut show =
             Show::new(connection.clone(), server.client(), session.place.clone(), &id, gate, server.house.log.clone());
+        if server.client().reads_files {
+            let buffers = Buffers::new(connection.clone(), server.client(), &id, show.commands());
+            session.files = Arc::new(buffers);
+        }
         if !is_new {
             replay(&session.place, &made, &mut show, replays).await?;
         }

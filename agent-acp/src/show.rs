@@ -4,11 +4,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use agent_client_protocol_schema::v1::{
-    CompactionId, CompactionStatus, CompactionUpdate, CurrentModeUpdate, Notice as ProtocolNotice, NoticeSeverity,
-    RequestPermissionOutcome, RequestPermissionRequest, RequestPermissionResponse, SessionNotification, SessionUpdate,
-    SubagentUpdate, ToolCall, ToolCallContent, ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields, ToolKind,
+    CompactionId, CompactionStatus, CompactionUpdate, CurrentModeUpdate, IdleStateUpdate, IdleStopReason,
+    Notice as ProtocolNotice, NoticeSeverity, RequestPermissionOutcome, RequestPermissionRequest,
+    RequestPermissionResponse, SessionNotification, SessionUpdate, StateUpdate, SubagentUpdate, ToolCall,
+    ToolCallContent, ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields, ToolKind,
 };
-use agent_core::{Ask, Compacted, Event, Notice, Stamped};
+use agent_core::{Ask, ChildStatus, Compacted, Event, Notice, Stamped};
 use agent_tools::builtin::own_files;
 use agent_tools::policy::{Gate, Policy};
 use agent_tools::{Answer, CallKind, Details, Place};
@@ -18,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::client::Client;
 use crate::connection::Connection;
+use crate::files::Commands;
 use crate::options::Mode;
 use crate::replay::Names;
 use crate::terminal::Terminals;
@@ -49,6 +51,7 @@ pub struct Show {
     questions: JoinSet<()>,
     // A lock, because questions are answered beside the turn; held for a look.
     of_children: Arc<Undecided>,
+    commands: Commands,
     /// Where a person finds what no client shows.
     log: Arc<dyn Fn(&str) + Send + Sync>,
 }
@@ -67,6 +70,7 @@ impl Show {
         let session = session.to_owned();
         let (names, terminals) = (Names::default(), Terminals::default());
         let (questions, of_children) = (JoinSet::new(), Arc::default());
+        let commands = Commands::default();
         Self {
             connection,
             client,
@@ -80,8 +84,14 @@ impl Show {
             size: 0,
             questions,
             of_children,
+            commands,
             log,
         }
+    }
+
+    /// When commands of the session began.
+    pub fn commands(&self) -> Commands {
+        self.commands.clone()
     }
 
     /// The names of what was told so far.
@@ -146,6 +156,9 @@ impl Show {
             }
             Event::Called { call, outline } => {
                 let id = self.names.begin(&call.id);
+                if outline.kind == CallKind::Command {
+                    self.commands.begin();
+                }
                 let told = translate::called(&id, &call, &outline);
                 let told =
                     if self.has_terminal(outline.kind) { self.terminals.begin(told, &self.place.cwd) } else { told };
@@ -216,6 +229,16 @@ impl Show {
             Notice::ChildStarted { id, task } if self.client.sub_agents => {
                 let title = if task.description.is_empty() { &task.prompt } else { &task.description };
                 let update = SubagentUpdate::new(id.as_str().to_owned()).title(agent_tools::text::clipped(title, 80));
+                return self.update(SessionUpdate::SubagentUpdate(update)).await;
+            }
+            Notice::ChildEnded { end, .. } if self.client.sub_agents => {
+                let stop = match end.status {
+                    ChildStatus::Ok => IdleStopReason::EndTurn,
+                    ChildStatus::Cancelled => IdleStopReason::Cancelled,
+                    ChildStatus::Failed => IdleStopReason::Refusal,
+                };
+                let state = StateUpdate::Idle(IdleStateUpdate::new().stop_reason(stop));
+                let update = SubagentUpdate::new(end.id.as_str().to_owned()).state(state);
                 return self.update(SessionUpdate::SubagentUpdate(update)).await;
             }
             Notice::Retry { .. } | Notice::Repeated { .. } => NoticeSeverity::Warning,

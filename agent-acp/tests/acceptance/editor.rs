@@ -1,5 +1,7 @@
 //! An editor: it starts the server, sends lines, and keeps all that comes back in its order.
 
+use std::borrow::Borrow;
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -209,6 +211,8 @@ pub struct Editor {
     pub frames: Vec<Frame>,
     /// The option that every question is answered by; none: the test answers.
     pub consent: Option<&'static str>,
+    /// What its buffers hold that is not saved; none: it answers no request for a file.
+    pub buffers: Option<BTreeMap<PathBuf, String>>,
     work: PathBuf,
     stdin: Option<ChildStdin>,
     lines: Receiver<(Instant, String)>,
@@ -251,7 +255,7 @@ impl Editor {
         });
         let (stdin, stderr) = (child.stdin.take(), Some(stderr));
         let (frames, answered) = (Vec::new(), Vec::new());
-        Self { child, frames, consent: None, work, stdin, lines, stderr, next: 0, answered, reading }
+        Self { child, frames, consent: None, buffers: None, work, stdin, lines, stderr, next: 0, answered, reading }
     }
 
     /// Sends a line as it is.
@@ -280,14 +284,14 @@ impl Editor {
 
     /// Sends a request and waits for its answer.
     #[track_caller]
-    pub fn call(&mut self, method: &str, params: Value) -> Result<Value, Value> {
-        let id = self.request(method, &params);
+    pub fn call(&mut self, method: &str, params: impl Borrow<Value>) -> Result<Value, Value> {
+        let id = self.request(method, params.borrow());
         self.answer(id)
     }
 
     /// Sends a request that fails, and gives the code and the whole error.
     #[track_caller]
-    pub fn fails(&mut self, method: &str, params: Value) -> (i64, Value) {
+    pub fn fails(&mut self, method: &str, params: impl Borrow<Value>) -> (i64, Value) {
         let error = self.call(method, params).unwrap_err();
         (error["code"].as_i64().unwrap(), error)
     }
@@ -309,11 +313,34 @@ impl Editor {
         assert_eq!(message["jsonrpc"], "2.0", "125: every line is a message: {line}");
         let frame = Frame { from_agent: true, at, bytes: line.len(), message };
         let question = frame.is_question().then(|| frame.message.clone());
+        self.answers_for_file(&frame.message);
         self.frames.push(frame);
         if let (Some(question), Some(option)) = (question, self.consent) {
             self.choose(&question, option);
         }
         Ok(())
+    }
+
+    /// Reads and writes its buffers, where that is asked of it.
+    fn answers_for_file(&mut self, request: &Value) {
+        let Some(buffers) = &mut self.buffers else { return };
+        let path = || PathBuf::from(request["params"]["path"].as_str().unwrap());
+        let mut answer = match request["method"].as_str() {
+            Some("fs/read_text_file") => match buffers.get(&path()) {
+                Some(text) => json!({"result": {"content": text}}),
+                None => json!({"error": {"code": -32002, "message": "no such buffer"}}),
+            },
+            Some("fs/write_text_file") => {
+                let text = request["params"]["content"].as_str().unwrap();
+                fs::write(path(), text).unwrap();
+                buffers.insert(path(), text.to_owned());
+                json!({"result": {}})
+            }
+            _ => return,
+        };
+        answer["jsonrpc"] = json!("2.0");
+        answer["id"] = request["id"].clone();
+        self.send(&answer);
     }
 
     /// Waits for a line, from the first that ever came on.
@@ -594,9 +621,4 @@ pub fn text_of(call: &Value) -> String {
 /// The diffs in what a call shows.
 pub fn diffs_of(call: &Value) -> Vec<&Value> {
     call["content"].as_array().into_iter().flatten().filter(|part| part["type"] == "diff").collect()
-}
-
-/// A path as JSON.
-pub fn path(path: &Path) -> Value {
-    json!(path)
 }

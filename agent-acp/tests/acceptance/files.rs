@@ -25,13 +25,13 @@ fn write(content: &str) -> Answer {
     calls("write_file", &json!({"path": "d/f", "content": content}))
 }
 
-fn edit(edits: Value) -> Answer {
+fn edit(edits: &Value) -> Answer {
     calls("edit_file", &json!({"path": "d/f", "edits": edits}))
 }
 
 #[test]
 fn changes_are_shown_whole_asked_about_and_done_as_they_were_shown() {
-    let two = || edit(json!([{"old": "two", "new": "TWO"}]));
+    let two = || edit(&json!([{"old": "two", "new": "TWO"}]));
     let dry = calls("edit_file", &json!({"path": "d/f", "edits": [{"old": "two", "new": "TWO"}], "dry_run": true}));
     let (g, changed) = (Some("one\ntwo\nthree\n"), "one\nTWO\nthree\n");
     for Row { name, call, before, option, status, diff, after } in [
@@ -109,7 +109,7 @@ fn changes_are_shown_whole_asked_about_and_done_as_they_were_shown() {
         },
         Row {
             name: "110 not found",
-            call: edit(json!([{"old": "zzz", "new": "y"}])),
+            call: edit(&json!([{"old": "zzz", "new": "y"}])),
             before: g,
             option: None,
             status: "failed",
@@ -155,7 +155,7 @@ fn changes_are_shown_whole_asked_about_and_done_as_they_were_shown() {
 
 #[test]
 fn an_edit_says_where_it_changed() {
-    let test = Test::new([edit(json!([{"old": "three", "new": "3"}])), says("x")])
+    let test = Test::new([edit(&json!([{"old": "three", "new": "3"}])), says("x")])
         .settings("editTools: true\n")
         .file("d/f", "one\ntwo\nthree\n");
     let (mut editor, session) = test.session();

@@ -82,7 +82,7 @@ fn check(Conversation { name, answers, full, talk }: Conversation) {
     assert!(came == expect, "{name}, line {}:\ncame   {}\nexpect {}", at + 1, line(&came), line(&expect));
 }
 
-fn hello(editor: &mut Editor, capabilities: Value) {
+fn hello(editor: &mut Editor, capabilities: &Value) {
     editor.call("initialize", json!({"protocolVersion": 1, "clientCapabilities": capabilities})).unwrap();
 }
 
@@ -94,7 +94,7 @@ fn a_command_is_asked_about_and_a_file_is_changed() {
         answers: vec![words("Hello."), bash("echo hi; exit 3"), edit, words("Done.")],
         full: false,
         talk: |editor, _| {
-            hello(editor, json!({}));
+            hello(editor, &json!({}));
             let session = editor.begin();
             editor.prompt(&session, "good morning");
             let id = editor.prompts(&session, "count in digits");
@@ -114,7 +114,7 @@ fn a_question_is_refused_and_another_is_taken_back() {
         answers: vec![bash("rm notes.txt"), words("As you like."), bash("rm notes.txt")],
         full: false,
         talk: |editor, _| {
-            hello(editor, json!({}));
+            hello(editor, &json!({}));
             let session = editor.begin();
             let id = editor.prompts(&session, "clean up");
             let question = editor.question();
@@ -136,7 +136,7 @@ fn a_session_is_listed_loaded_and_goes_on() {
         answers: vec![calls("read_file", &json!({"path": "notes.txt"})), words("Two lines."), words("Again.")],
         full: false,
         talk: |editor, test| {
-            hello(editor, json!({}));
+            hello(editor, &json!({}));
             let session = editor.begin();
             editor.prompt(&session, "what is in notes.txt");
             editor.call("session/close", json!({"sessionId": session})).unwrap();
@@ -160,7 +160,7 @@ fn a_client_that_knows_much_is_told_much() {
         talk: |editor, _| {
             hello(
                 editor,
-                json!({
+                &json!({
                     "session": {"notices": {}, "compaction": {}, "configOptions": {"boolean": {}}},
                     "subagents": {},
                     "auth": {"terminal": true},

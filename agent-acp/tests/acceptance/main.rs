@@ -6,6 +6,7 @@
 // `cfg(test)` always holds here; it tells clippy that all of this is test code.
 #![cfg(test)]
 
+mod buffers;
 mod cancel;
 mod commands;
 mod content;
@@ -15,6 +16,7 @@ mod files;
 mod frames;
 mod handshake;
 #[path = "../../../agent-cli/tests/it/model.rs"]
+#[allow(dead_code, reason = "shared with the tests of agent-cli")]
 mod model;
 mod modes;
 mod permissions;
@@ -22,5 +24,6 @@ mod pressure;
 mod sessions;
 mod slash;
 #[path = "../../../agent-cli/tests/it/strict.rs"]
+#[allow(dead_code, reason = "shared with the tests of agent-cli")]
 mod strict;
 mod turns;

@@ -261,7 +261,7 @@ fn what_a_client_did_not_ask_for_it_is_not_told() {
 #[test]
 fn compactions_and_sub_agents_are_shown_to_clients_that_know_them() {
     for (capabilities, compactions, sub_agents) in
-        [(json!({}), 0, 0), (json!({"session": {"compaction": {}}}), 1, 0), (json!({"subagents": {}}), 0, 1)]
+        [(json!({}), 0, 0), (json!({"session": {"compaction": {}}}), 1, 0), (json!({"subagents": {}}), 0, 2)]
     {
         let test =
             Test::minded(|request| match request.to_string().contains("Summarize") || request["tools"].is_null() {
@@ -273,7 +273,12 @@ fn compactions_and_sub_agents_are_shown_to_clients_that_know_them() {
         let (mut editor, session) = test.session();
         editor.consent = Some("allow");
         let turn = editor.prompt(&session, "main task");
-        assert_eq!(turn.of("subagent_update").len(), sub_agents, "{capabilities}");
+        let told = turn.of("subagent_update");
+        assert_eq!(told.len(), sub_agents, "{capabilities}");
+        if let [begun, ended] = told[..] {
+            assert_eq!((&begun["title"], &begun["subagentId"]), (&json!("helper"), &ended["subagentId"]));
+            assert_eq!(ended["state"], json!({"state": "idle", "stopReason": "end_turn"}), "{ended}");
+        }
         editor.prompt(&session, "more words");
         let turn = editor.prompt(&session, "/compact");
         assert_eq!(turn.of("compaction_update").len(), compactions, "{capabilities}: {:?}", turn.updates);

@@ -1,7 +1,7 @@
 //! The one helper: an editor that starts the server and talks to it.
 
 use std::borrow::Borrow;
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -47,6 +47,8 @@ pub struct Editor {
     /// Questions that wait: their ids and parameters.
     pub asked: VecDeque<(Value, Value)>,
     pub policy: Policy,
+    /// What the editor has of files, by their paths: unsaved buffers.
+    pub buffers: HashMap<String, String>,
     pub model: Model,
     answers: Arc<Mutex<VecDeque<Answer>>>,
     pub home: Arc<TempDir>,
@@ -150,6 +152,7 @@ impl Start {
             log: Vec::new(),
             asked: VecDeque::new(),
             policy: Policy::Allow,
+            buffers: HashMap::new(),
             model,
             answers,
             home: self.home,
@@ -306,6 +309,17 @@ impl Editor {
             if self.policy != Policy::Hold {
                 self.decide(self.policy);
             }
+        } else if message["method"] == "fs/read_text_file" {
+            let path = message["params"]["path"].as_str().unwrap();
+            let content = self.buffers.get(path).cloned().or_else(|| fs::read_to_string(path).ok());
+            let answer = json!({"jsonrpc": "2.0", "id": message["id"], "result": {"content": content}});
+            self.send(&answer);
+        } else if message["method"] == "fs/write_text_file" {
+            let (path, content) = (&message["params"]["path"], &message["params"]["content"]);
+            let (path, content) = (path.as_str().unwrap().to_owned(), content.as_str().unwrap().to_owned());
+            fs::write(&path, &content).unwrap();
+            self.buffers.insert(path, content);
+            self.send(&json!({"jsonrpc": "2.0", "id": message["id"], "result": null}));
         } else if message.get("method").is_some() && message.get("id").is_some() {
             let error = json!({"code": -32601, "message": "no"});
             self.send(&json!({"jsonrpc": "2.0", "id": message["id"], "error": error}));

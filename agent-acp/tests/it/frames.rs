@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::editor::Start;
-use crate::model::{calls, says};
+use crate::model::{Answer, calls};
 
 /// The lines that came in, without what differs from run to run.
 fn shown(log: &[Value], replace: &[(String, &str)]) -> String {
@@ -18,7 +18,7 @@ fn shown(log: &[Value], replace: &[(String, &str)]) -> String {
 fn a_file_is_changed_with_consent() {
     let mut editor = Start::default().session([
         calls("Edit", &json!({"path": "a.txt", "old_string": "red", "new_string": "blue"})),
-        says("It is blue now."),
+        Answer::Says(vec!["It is blue now.".into()]),
     ]);
     editor.update("available_commands_update");
     editor.log.clear();

@@ -2,6 +2,7 @@
 
 #![cfg(test)]
 
+mod buffers;
 mod calls;
 mod cancel;
 mod editor;

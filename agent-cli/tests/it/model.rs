@@ -1,8 +1,5 @@
 //! A model server that says what a test wants, in the chat form of OpenAI or as Anthropic's messages.
 
-// The tests of both binaries have it, and each uses a part.
-#![allow(dead_code)]
-
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -52,6 +49,7 @@ pub fn all(calls: &[(&str, Value)]) -> Answer {
 }
 
 /// A model of toolset full that is told of the `main task` and hands on a task, in which this command is run.
+#[allow(dead_code, reason = "for the tests of agent-acp")]
 pub fn delegates(request: &Value, command: &str) -> Answer {
     let last = request["messages"].as_array().unwrap().last().unwrap().to_string();
     if last.contains("main task") {
@@ -109,6 +107,7 @@ impl Model {
     }
 
     /// The models that it says it has, beside its answers.
+    #[allow(dead_code, reason = "for the tests of agent-acp")]
     pub fn has(&self, models: &[&str]) {
         *self.models.lock().unwrap() = Some(models.iter().map(|name| (*name).to_owned()).collect());
     }

@@ -12,8 +12,7 @@ use rmcp::service::{NotificationContext, RunningService};
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 use rmcp::{ClientHandler, RoleClient, serve_client};
-use tokio::io::AsyncReadExt;
-use tokio::process::ChildStderr;
+use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::sync::{Notify, watch};
 use tokio::time::timeout;
 
@@ -140,13 +139,13 @@ async fn started(program: &Program) -> Result<Connected, String> {
     }
 }
 
-async fn drained(stderr: &mut ChildStderr) {
+async fn drained(stderr: &mut (impl AsyncRead + Unpin)) {
     let mut chunk = [0; 4096];
     while stderr.read(&mut chunk).await.is_ok_and(|count| count > 0) {}
 }
 
 /// The last words of a program that did not come up.
-async fn complaint(stderr: &mut ChildStderr) -> String {
+async fn complaint(stderr: &mut (impl AsyncRead + Unpin)) -> String {
     let mut said = Vec::new();
     let mut stderr = stderr.take(1 << 16);
     let read = stderr.read_to_end(&mut said);
