@@ -33,6 +33,8 @@ pub struct Opening {
     cwd: PathBuf,
     further: Vec<PathBuf>,
     added: Added,
+    /// Nobody else is opening it.
+    pub first: bool,
     /// The client's own servers of tools.
     servers: Vec<McpServer>,
 }
@@ -118,7 +120,7 @@ impl Opening {
                 relative.display()
             )));
         }
-        Ok(Self { which, cwd, further, added, servers })
+        Ok(Self { which, cwd, further, added, first: false, servers })
     }
 
     /// The session that is to be opened under its own id.

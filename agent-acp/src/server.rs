@@ -2,6 +2,7 @@
 //! Source: <https://agentclientprotocol.com/protocol/v1/overview>.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -25,6 +26,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::task::spawn_blocking;
+use tokio_util::sync::CancellationToken;
 
 use crate::client::Client;
 use crate::connection::{Connection, Incoming, Params, result};
@@ -53,7 +55,7 @@ pub struct Server {
 #[derive(Clone)]
 enum Slot {
     /// It is being opened: prompts that come already wait until this fires.
-    Opening(tokio_util::sync::CancellationToken),
+    Opening(CancellationToken),
     Open(Arc<Live>),
 }
 
@@ -223,15 +225,18 @@ impl Server {
 
     /// Marks the session as one that is being opened, so that what comes right behind waits for it.
     fn begin_opening(&self, method: &str, params: &Params) -> Result<Opening, Error> {
-        let opening = if method == "session/load" { Opening::load(params)? } else { Opening::resume(params)? };
+        let mut opening = if method == "session/load" { Opening::load(params)? } else { Opening::resume(params)? };
         let name = opening.wanted().unwrap_or_default().to_owned();
-        self.slots().entry(name).or_insert_with(|| Slot::Opening(tokio_util::sync::CancellationToken::new()));
+        if let Entry::Vacant(slot) = self.slots().entry(name) {
+            slot.insert(Slot::Opening(CancellationToken::new()));
+            opening.first = true;
+        }
         Ok(opening)
     }
 
     /// Opens a session, and answers with all that can be chosen in it.
     async fn opened(self: &Arc<Self>, opening: Opening) -> Result<Reply, Error> {
-        let name = opening.wanted().map(str::to_owned);
+        let name = opening.wanted().filter(|_| opening.first).map(str::to_owned);
         let opened = self.open_session(opening).await;
         if opened.is_err()
             && let Some(name) = name
@@ -257,7 +262,12 @@ impl Server {
 
     async fn open_session(self: &Arc<Self>, opening: Opening) -> Result<Opened, Error> {
         if let Some(name) = opening.wanted() {
-            let slot = self.slots().get(name).cloned();
+            let mut slot = self.slots().get(name).cloned();
+            if let (Some(Slot::Opening(opened)), false) = (&slot, opening.first) {
+                // Somebody else asked for it first.
+                opened.cancelled().await;
+                slot = self.slots().get(name).cloned();
+            }
             if let Some(Slot::Open(live)) = slot {
                 // A turn that runs goes on; in another directory the session begins anew.
                 if live.cwd == opening.cwd() || live.is_busy() {
