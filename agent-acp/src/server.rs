@@ -25,6 +25,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::task::spawn_blocking;
+use tokio_util::sync::CancellationToken;
 
 use crate::client::Client;
 use crate::connection::{Connection, Incoming, Params, result};
@@ -51,8 +52,11 @@ pub struct Server {
 
 /// A session that the client knows.
 enum Slot {
-    /// It is being opened, until that is answered: prompts that come already wait.
-    Opening(Vec<Early>),
+    /// It is being opened, until that is answered and `over` fires: prompts that come already wait.
+    Opening {
+        early: Vec<Early>,
+        over: CancellationToken,
+    },
     Open(Arc<Live>),
 }
 
@@ -69,6 +73,8 @@ enum Way {
     Live(Arc<Live>),
     /// It is read from the disk, once it is closed where it was open in another place.
     Anew(Option<Arc<Live>>),
+    /// Somebody else asked for it first: it is opened once this fires.
+    Behind(CancellationToken),
 }
 
 /// An answer, and what is told once it is sent.
@@ -84,7 +90,7 @@ impl Slot {
     fn cancel(&mut self) {
         match self {
             Self::Open(live) => live.cancel(),
-            Self::Opening(early) => early.iter_mut().for_each(|early| early.stopped = true),
+            Self::Opening { early, .. } => early.iter_mut().for_each(|early| early.stopped = true),
         }
     }
 
@@ -92,7 +98,7 @@ impl Slot {
     fn cancel_one(&mut self, id: &RequestId) -> bool {
         match self {
             Self::Open(live) => live.cancel_one(id),
-            Self::Opening(early) => {
+            Self::Opening { early, .. } => {
                 let found = early.iter_mut().find(|early| early.id == *id);
                 found.map(|early| early.stopped = true).is_some()
             }
@@ -263,41 +269,51 @@ impl Server {
     /// Marks the session as one that is being opened, so that what comes right behind waits for it.
     fn begin_opening(&self, method: &str, params: &Params) -> Result<(Opening, Way), Error> {
         let opening = if method == "session/load" { Opening::load(params)? } else { Opening::resume(params)? };
-        let name = opening.wanted().unwrap_or_default().to_owned();
-        let mut slots = self.slots();
-        let way = match slots.get(&name) {
-            // A turn that runs goes on; in another directory the session begins anew.
-            Some(Slot::Open(live)) if live.cwd == opening.cwd() || live.is_busy() => Way::Live(live.clone()),
-            Some(Slot::Open(live)) => Way::Anew(Some(live.clone())),
-            Some(Slot::Opening(_)) => return Err(invalid_request(format!("session {name} is being opened already"))),
-            None => Way::Anew(None),
-        };
-        if matches!(way, Way::Anew(_)) {
-            slots.insert(name, Slot::Opening(Vec::new()));
-        }
+        let way = self.way(&opening);
         Ok((opening, way))
     }
 
-    /// Opens a session that the client named.
-    async fn again(self: &Arc<Self>, opening: Opening, way: Way) -> Result<Reply, Error> {
+    fn way(&self, opening: &Opening) -> Way {
         let name = opening.wanted().unwrap_or_default().to_owned();
-        match way {
-            Way::Live(live) => {
-                opening.replay_live(self, &live).await?;
-                self.opened(Opened { id: name, live, is_new: false })
-            }
-            Way::Anew(before) => {
-                if let Some(before) = before {
-                    before.close().await;
+        let mut slots = self.slots();
+        let before = match slots.get(&name) {
+            // A turn that runs goes on; in another directory the session begins anew.
+            Some(Slot::Open(live)) if live.cwd == opening.cwd() || live.is_busy() => return Way::Live(live.clone()),
+            Some(Slot::Open(live)) => Some(live.clone()),
+            Some(Slot::Opening { over, .. }) => return Way::Behind(over.clone()),
+            None => None,
+        };
+        slots.insert(name, Slot::Opening { early: Vec::new(), over: CancellationToken::new() });
+        Way::Anew(before)
+    }
+
+    /// Opens a session that the client named.
+    async fn again(self: &Arc<Self>, opening: Opening, mut way: Way) -> Result<Reply, Error> {
+        let name = opening.wanted().unwrap_or_default().to_owned();
+        loop {
+            let before = match way {
+                Way::Behind(over) => {
+                    over.cancelled().await;
+                    way = self.way(&opening);
+                    continue;
                 }
-                let opened = opening.open(self).await.and_then(|opened| self.opened(opened));
-                if opened.is_err()
-                    && let Some(Slot::Opening(early)) = self.slots().remove(&name)
-                {
-                    early.into_iter().for_each(|early| self.respond(early.id, Err(unknown_session(&name))));
+                Way::Live(live) => {
+                    opening.replay_live(self, &live).await?;
+                    return self.opened(Opened { id: name, live, is_new: false });
                 }
-                opened
+                Way::Anew(before) => before,
+            };
+            if let Some(before) = before {
+                before.close().await;
             }
+            let opened = opening.open(self).await.and_then(|opened| self.opened(opened));
+            if opened.is_err()
+                && let Some(Slot::Opening { early, over }) = self.slots().remove(&name)
+            {
+                early.into_iter().for_each(|early| self.respond(early.id, Err(unknown_session(&name))));
+                over.cancel();
+            }
+            return opened;
         }
     }
 
@@ -318,12 +334,13 @@ impl Server {
     /// The client knows that a session is open: what came early is taken up.
     fn begin(self: &Arc<Self>, opened: &Opened) {
         let mut slots = self.slots();
-        let waits = matches!(slots.get(&opened.id), Some(Slot::Opening(_)));
+        let waits = matches!(slots.get(&opened.id), Some(Slot::Opening { .. }));
         if !waits && !opened.is_new {
             return;
         }
         let before = slots.insert(opened.id.clone(), Slot::Open(opened.live.clone()));
-        let Some(Slot::Opening(early)) = before else { return };
+        let Some(Slot::Opening { early, over }) = before else { return };
+        over.cancel();
         for Early { id, prompt, stopped } in early {
             if let Err(error) = opened.live.prompt(id.clone(), prompt) {
                 self.respond(id, Err(error));
@@ -365,14 +382,14 @@ impl Server {
     fn open(&self, session: &str) -> Result<Arc<Live>, Error> {
         match self.slots().get(session) {
             Some(Slot::Open(live)) => Ok(live.clone()),
-            Some(Slot::Opening(_)) | None => Err(unknown_session(session)),
+            Some(Slot::Opening { .. }) | None => Err(unknown_session(session)),
         }
     }
 
     fn lives(&self) -> Vec<Arc<Live>> {
         let open = |slot: &Slot| match slot {
             Slot::Open(live) => Some(live.clone()),
-            Slot::Opening(_) => None,
+            Slot::Opening { .. } => None,
         };
         self.slots().values().filter_map(open).collect()
     }
@@ -383,7 +400,7 @@ impl Server {
             let session = request.session_id.0.to_string();
             match self.slots().get_mut(&session) {
                 Some(Slot::Open(live)) => live.prompt(id.clone(), request.prompt),
-                Some(Slot::Opening(early)) => {
+                Some(Slot::Opening { early, .. }) => {
                     early.push(Early { id: id.clone(), prompt: request.prompt, stopped: false });
                     Ok(())
                 }

@@ -52,6 +52,8 @@ pub struct Show {
     // A lock, because questions are answered beside the turn; held for a look.
     of_children: Arc<Undecided>,
     commands: Commands,
+    /// The client took too long to make room in a turn that is to stop: it is told no more of it.
+    gave_up: bool,
     /// Where a person finds what no client shows.
     log: Arc<dyn Fn(&str) + Send + Sync>,
 }
@@ -85,6 +87,7 @@ impl Show {
             questions,
             of_children,
             commands,
+            gave_up: false,
             log,
         }
     }
@@ -103,6 +106,7 @@ impl Show {
     pub fn begin(&mut self, size: u64) {
         self.size = size;
         self.mode = Mode::of(&self.gate);
+        self.gave_up = false;
     }
 
     /// Tells the client.
@@ -112,16 +116,22 @@ impl Show {
     }
 
     /// Tells the client; once the turn is to stop, only as far as there is room soon.
-    async fn tell(&self, update: SessionUpdate, stop: &CancellationToken) {
-        let told = self.update(update);
-        tokio::pin!(told);
-        tokio::select! {
-            biased;
-            () = &mut told => return,
-            () = stop.cancelled() => {}
+    async fn tell(&mut self, update: SessionUpdate, stop: &CancellationToken) {
+        if self.gave_up {
+            return;
         }
-        // What is not told by then the session's log has.
-        let _ = timeout(PATIENCE, told).await;
+        let told = async {
+            let told = self.update(update);
+            tokio::pin!(told);
+            tokio::select! {
+                biased;
+                () = &mut told => return true,
+                () = stop.cancelled() => {}
+            }
+            // What is not told by then the session's log has.
+            timeout(PATIENCE, told).await.is_ok()
+        };
+        self.gave_up = !told.await;
     }
 
     /// Says something in the agent's name.

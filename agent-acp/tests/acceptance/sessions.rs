@@ -159,7 +159,7 @@ fn what_is_typed_right_behind_load_is_answered_behind_it() {
     let prompts = ["/cost", "/help"].map(|typed| editor.prompts(&session, typed));
     let twice = editor.request("session/load", &again);
     prompts.iter().for_each(|id| assert_eq!(editor.turn(*id).stop(), "end_turn"));
-    let _ = editor.answer(twice);
+    assert!(editor.answer(twice).is_ok(), "loaded twice at once it is one session");
     let answers: Vec<u64> =
         editor.frames.iter().filter(|f| f.from_agent).filter_map(|f| f.message["id"].as_u64()).collect();
     let own: Vec<u64> = answers.into_iter().filter(|id| [load, prompts[0], prompts[1]].contains(id)).collect();

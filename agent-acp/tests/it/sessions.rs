@@ -196,3 +196,20 @@ fn further_directories_are_workspace() {
     assert_eq!(editor.states().last().unwrap(), "completed");
     assert!(editor.asked.is_empty());
 }
+
+#[test]
+fn a_session_that_is_loaded_twice_at_once_is_one_session() {
+    let mut first = worked();
+    end(&mut first);
+    let mut editor = again(&first, [says("Third.")]);
+    let params = open_params(&editor);
+    let ids = [editor.start("session/load", &params), editor.start("session/load", &params)];
+    let prompt = editor.start_prompt("more");
+    let mut waiting = vec![ids[0], ids[1], prompt];
+    while !waiting.is_empty() {
+        let answer =
+            editor.until("an answer", |message| message.get("result").is_some() || message.get("error").is_some());
+        assert!(answer["result"].is_object(), "{answer}");
+        waiting.retain(|id| answer["id"] != *id);
+    }
+}
