@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::editor::{Test, lives, until};
+use crate::editor::{Test, lives, sleep, until};
 use crate::model::{Answer, all, bash, delegates, says};
 
 /// Stop means now.
@@ -12,17 +12,17 @@ const SOON: Duration = Duration::from_secs(3);
 
 #[test]
 fn n136_a_command_is_stopped() {
-    let test = Test::new([bash("sleep 97.301"), says("next")]);
+    let test = Test::new([bash(&sleep(301)), says("next")]);
     let (mut editor, session) = test.session();
     editor.consent = Some("allow");
     let id = editor.prompts(&session, "go");
-    editor.runs("sleep 97.301");
+    editor.runs(&sleep(301));
     let begun = Instant::now();
     editor.cancel(&session);
     let turn = editor.turn(id);
     assert_eq!(turn.stop(), "cancelled");
     assert!(begun.elapsed() < SOON, "{:?}", begun.elapsed());
-    assert!(!lives("sleep 97.301"), "#4");
+    assert!(!lives(&sleep(301)), "#4");
     assert_eq!(turn.call().1["status"], "failed", "no call is left open");
     assert_eq!(editor.prompt(&session, "again").said(), "next", "#2");
 }
@@ -147,29 +147,29 @@ fn one_session_is_stopped_and_the_other_goes_on() {
 
 #[test]
 fn n3_stop_reaches_a_session_that_was_loaded_while_it_runs() {
-    let test = Test::new([bash("sleep 97.302")]);
+    let test = Test::new([bash(&sleep(302))]);
     let (mut editor, session) = test.session();
     editor.consent = Some("allow");
     let id = editor.prompts(&session, "go");
-    editor.runs("sleep 97.302");
+    editor.runs(&sleep(302));
     let again = editor.again(&session);
     editor.call("session/load", again).unwrap();
     editor.cancel(&session);
     assert_eq!(editor.turn(id).stop(), "cancelled");
-    assert!(!lives("sleep 97.302"));
+    assert!(!lives(&sleep(302)));
 }
 
 #[test]
 fn closing_a_session_answers_its_prompts_and_ends_its_commands() {
-    let test = Test::new([bash("sleep 97.303")]);
+    let test = Test::new([bash(&sleep(303))]);
     let (mut editor, session) = test.session();
     editor.consent = Some("allow");
     let ids = [editor.prompts(&session, "go"), editor.prompts(&session, "wait")];
-    editor.runs("sleep 97.303");
+    editor.runs(&sleep(303));
     let begun = Instant::now();
     editor.call("session/close", json!({"sessionId": session})).unwrap();
     assert!(begun.elapsed() < SOON);
-    assert!(!lives("sleep 97.303"));
+    assert!(!lives(&sleep(303)));
     for id in ids {
         assert_eq!(editor.turn(id).stop(), "cancelled");
     }
@@ -181,15 +181,15 @@ fn closing_a_session_answers_its_prompts_and_ends_its_commands() {
 
 #[test]
 fn a_sub_agent_is_stopped_with_its_turn() {
-    let test = Test::minded(|request| delegates(request, "sleep 97.304")).full();
+    let test = Test::minded(|request| delegates(request, &sleep(304))).full();
     let (mut editor, session) = test.session();
     editor.consent = Some("allow");
     let id = editor.prompts(&session, "main task");
-    editor.runs("sleep 97.304");
+    editor.runs(&sleep(304));
     editor.cancel(&session);
     let turn = editor.turn(id);
     assert_eq!(turn.stop(), "cancelled");
-    assert!(!lives("sleep 97.304"));
+    assert!(!lives(&sleep(304)));
     for call in turn.calls() {
         assert!(matches!(turn.statuses(call).last(), Some(&"completed" | &"failed")), "{call}");
     }

@@ -33,6 +33,11 @@ pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
+/// A command that no other test and no other run of the tests has.
+pub fn sleep(number: u32) -> String {
+    format!("sleep 97.{number}{}", std::process::id())
+}
+
 /// Whether a process with this command line lives.
 pub fn lives(command: &str) -> bool {
     let wanted: Vec<u8> = command.bytes().map(|b| if b == b' ' { 0 } else { b }).chain([0]).collect();

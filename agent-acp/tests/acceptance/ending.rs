@@ -5,8 +5,8 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
-use crate::editor::{Editor, Test, lives, until};
-use crate::model::{Answer, bash, says};
+use crate::editor::{Editor, Test, lives, sleep, until};
+use crate::model::{Answer, bash, last_content, says};
 
 /// How long the end may take.
 const SOON: Duration = Duration::from_secs(2);
@@ -18,14 +18,14 @@ fn signal(editor: &Editor, signal: Signal) {
 #[test]
 fn n7_however_the_end_comes_commands_end_with_it() {
     type End = fn(&mut Editor);
-    let ends: [(&str, End); 4] = [
-        ("EOF", |editor| editor.hangs_up()),
-        ("SIGTERM", |editor| signal(editor, Signal::TERM)),
-        ("SIGINT", |editor| signal(editor, Signal::INT)),
-        ("SIGHUP", |editor| signal(editor, Signal::HUP)),
+    let ends: [(&str, u32, End); 4] = [
+        ("EOF", 500, |editor| editor.hangs_up()),
+        ("SIGTERM", 501, |editor| signal(editor, Signal::TERM)),
+        ("SIGINT", 502, |editor| signal(editor, Signal::INT)),
+        ("SIGHUP", 503, |editor| signal(editor, Signal::HUP)),
     ];
-    for (at, (name, end)) in ends.into_iter().enumerate() {
-        let sleep = format!("sleep 97.50{at}");
+    for (name, number, end) in ends {
+        let sleep = sleep(number);
         // It does not end by being asked, and has a child.
         let test = Test::new([bash(&format!("trap '' TERM HUP INT; {sleep} & {sleep}"))]);
         let (mut editor, session) = test.session();
@@ -47,29 +47,29 @@ fn n7_however_the_end_comes_commands_end_with_it() {
 
 #[test]
 fn an_editor_that_closes_its_end_of_stdout_ends_the_server() {
-    let test = Test::new([bash("sleep 97.510")]);
+    let test = Test::new([bash(&sleep(510))]);
     let (mut editor, session) = test.session();
     editor.consent = Some("allow");
     editor.prompts(&session, "go");
-    editor.runs("sleep 97.510");
+    editor.runs(&sleep(510));
     editor.stops_reading();
     // What is said next finds nobody.
     editor.request("session/list", &json!({}));
     editor.request("session/list", &json!({}));
     let (took, _) = editor.ended();
     assert!(took < SOON, "{took:?}");
-    assert!(!lives("sleep 97.510"));
+    assert!(!lives(&sleep(510)));
 }
 
 #[test]
 fn a_kill_leaves_no_command() {
     let test = Test::minded(|request| {
-        let number = request["messages"].as_array().unwrap().last().unwrap()["content"].to_string();
-        bash(&format!("sleep 97.52{}", number.trim_matches(|c: char| !c.is_ascii_digit())))
+        let number: u32 = last_content(request).parse().unwrap();
+        bash(&sleep(520 + number))
     });
     let mut editor = test.editor();
     editor.consent = Some("allow");
-    let commands: Vec<String> = (0..10).map(|at| format!("sleep 97.52{at}")).collect();
+    let commands: Vec<String> = (520..530).map(sleep).collect();
     for at in 0..10 {
         let session = editor.begin();
         editor.prompts(&session, &at.to_string());

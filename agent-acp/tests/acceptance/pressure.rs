@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::editor::{Editor, Test, lives, until};
+use crate::editor::{Editor, Test, lives, sleep, until};
 use crate::model::{Answer, bash, says};
 
 /// What the server may hold while nobody reads, in bytes.
@@ -20,8 +20,9 @@ fn memory(editor: &Editor) -> u64 {
 
 #[test]
 fn an_editor_that_does_not_read_costs_no_memory_and_can_stop() {
-    let command = "yes 0123456789abcdef0123456789abcdef | head -c 1000000000; touch printed; sleep 97.601";
-    let test = Test::new([bash(command)]);
+    let sleep = sleep(601);
+    let command = format!("yes 0123456789abcdef0123456789abcdef | head -c 1000000000; touch printed; {sleep}");
+    let test = Test::new([bash(&command)]);
     let (mut editor, session) = test.session();
     editor.consent = Some("allow");
     let id = editor.prompts(&session, "go");
@@ -29,9 +30,9 @@ fn an_editor_that_does_not_read_costs_no_memory_and_can_stop() {
     editor.pauses_reading(true);
     until("1 GB is printed", || test.read("printed").is_some());
     assert!(memory(&editor) < MEMORY, "{} MiB", memory(&editor) >> 20);
-    assert!(lives("sleep 97.601"));
+    assert!(lives(&sleep));
     editor.cancel(&session);
-    until("the end of the command", || !lives("sleep 97.601"));
+    until("the end of the command", || !lives(&sleep));
     editor.pauses_reading(false);
     assert_eq!(editor.turn(id).stop(), "cancelled");
     assert!(memory(&editor) < MEMORY, "{} MiB", memory(&editor) >> 20);

@@ -6,7 +6,7 @@ use agent_core::SessionId;
 use agent_core::session::Sessions;
 use serde_json::{Value, json};
 
-use crate::editor::{Editor, Test, said, until};
+use crate::editor::{Editor, Test, said, sleep, until};
 use crate::model::{Answer, bash, calls, conversation, says};
 
 /// A session with a turn of everything, and the server that had it is gone.
@@ -314,11 +314,11 @@ fn the_log_is_the_one_that_the_terminal_reads() {
 
 #[test]
 fn a_session_that_was_killed_in_a_turn_goes_on() {
-    let test = Test::new([bash("sleep 97.401"), says("Here again.")]);
+    let test = Test::new([bash(&sleep(401)), says("Here again.")]);
     let (mut editor, session) = test.session();
     editor.consent = Some("allow");
     editor.prompts(&session, "go");
-    editor.runs("sleep 97.401");
+    editor.runs(&sleep(401));
     editor.child.kill().unwrap();
     editor.ended();
     let mut editor = test.editor();
