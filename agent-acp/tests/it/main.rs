@@ -21,6 +21,7 @@ mod model;
 mod modes;
 mod permissions;
 mod pressure;
+mod servers;
 mod sessions;
 mod set_up;
 mod slash;

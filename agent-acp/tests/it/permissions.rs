@@ -200,6 +200,46 @@ fn n14_a_sub_agent_asks_through_the_session() {
 }
 
 #[test]
+fn sub_agents_ask_beside_each_other() {
+    let test = Test::minded(|request| {
+        let last = request["messages"].as_array().unwrap().last().unwrap().to_string();
+        let task = |file: &str| ("SubAgent", json!({"prompt": format!("sub task: touch {file}"), "description": file}));
+        match last.split_once("sub task: ") {
+            _ if last.contains("main task") => all(&[task("a"), task("b")]),
+            Some((_, command)) => calls("Bash", &json!({"command": command.split(['"', '\\']).next().unwrap()})),
+            None => says("done"),
+        }
+    })
+    .full();
+    let (mut editor, session) = test.session();
+    let id = editor.prompts(&session, "main task");
+    let questions = [editor.question(), editor.question()];
+    let calls: Vec<&Value> = questions.iter().map(|question| &question["params"]["toolCall"]["toolCallId"]).collect();
+    assert_ne!(calls[0], calls[1]);
+    for question in questions.iter().rev() {
+        let a = question["params"]["toolCall"]["title"].as_str().unwrap().contains("touch a");
+        editor.choose(question, if a { "allow" } else { "reject" });
+    }
+    assert_eq!(editor.turn(id).stop(), "end_turn");
+    assert_eq!((test.read("a").is_some(), test.read("b").is_some()), (true, false));
+}
+
+#[test]
+fn n29_n31_calls_that_are_wrong_or_have_no_arguments_are_shown() {
+    for (name, arguments) in [("read_file", "{}"), ("read_file", "{\"path\":"), ("nonsense", "{}"), ("bash", "")] {
+        let call = crate::model::Answer::Calls(vec![(name.to_owned(), arguments.to_owned())]);
+        let test = Test::new([call, says("x")]).settings("editTools: true\n");
+        let (mut editor, session) = test.session();
+        let turn = editor.prompt(&session, "go");
+        let (call, end) = turn.call();
+        assert!(call["title"].as_str().unwrap().contains(name), "{call}");
+        assert_eq!(end["status"], "failed", "{name} {arguments}");
+        assert!(call.get("locations").is_none_or(|locations| *locations == json!([])), "{call}");
+        assert_eq!((turn.questions.len(), turn.stop()), (0, "end_turn"));
+    }
+}
+
+#[test]
 fn n15_other_requests_are_answered_while_a_dialog_is_open() {
     let test = Test::new([bash("touch m"), says("x"), says("other")]);
     let (mut editor, session) = test.session();
