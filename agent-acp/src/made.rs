@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use agent_core::agent::{listed, takes_effort};
+use agent_core::agent::{known, listed, takes_effort};
 use agent_core::discover::{Choice, Remote, discover};
 use agent_core::mcp::Servers;
 use agent_core::prompt::Section;
@@ -79,6 +79,18 @@ impl House {
         setup.settings.additional_directories.extend(further);
         setup.tell(&setup.warnings.clone());
         Ok(setup)
+    }
+}
+
+/// Whether the model that sessions begin with takes pictures, as far as that is known without asking any server.
+pub async fn sees(house: &House) -> bool {
+    let Ok(setup) = house.setup(house.world.cwd.clone(), Vec::new(), Arc::new(|_: &[String]| {})) else { return false };
+    let lookup = |name: &str| setup.world.lookup(name);
+    let mut outside = setup.outside(&lookup);
+    outside.servers = &[];
+    match discover(&setup.settings, &outside).await {
+        Ok(Choice::Remote(remote)) => known(&remote, &setup.settings).sees,
+        Ok(Choice::Local { .. }) | Err(_) => false,
     }
 }
 

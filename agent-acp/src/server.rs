@@ -30,7 +30,7 @@ use tokio_util::sync::CancellationToken;
 use crate::client::Client;
 use crate::connection::{Connection, Incoming, Params, result};
 use crate::live::Live;
-use crate::made::{House, Made, list};
+use crate::made::{House, Made, list, sees};
 use crate::opening::{Opened, Opening};
 use crate::options::{self, COMPACT, EFFORT, MODE, MODEL, Mode, OWN_EFFORT};
 use crate::problem::{internal, invalid_params, invalid_request, method_not_found, unknown_session};
@@ -179,8 +179,7 @@ impl Server {
 
     fn requested(self: &Arc<Self>, id: RequestId, method: &str, params: Params) {
         if method == "initialize" {
-            let answer = params.read().and_then(|request| self.initialize(&request));
-            return self.respond(id, answer);
+            return self.initialize(id, &params);
         }
         if self.client.get().is_none() {
             let error = invalid_request("the first request is `initialize`");
@@ -227,9 +226,22 @@ impl Server {
         }
     }
 
-    /// The protocol's version 1, whatever was asked for.
-    fn initialize(&self, request: &InitializeRequest) -> Result<Reply, Error> {
+    fn initialize(self: &Arc<Self>, id: RequestId, params: &Params) {
+        let request: InitializeRequest = match params.read() {
+            Ok(request) => request,
+            Err(error) => return self.respond(id, Err(error)),
+        };
         let client = *self.client.get_or_init(|| Client::from(&request.client_capabilities));
+        let server = self.clone();
+        // A task, because the user's settings are read for it.
+        tokio::spawn(async move {
+            let answer = Self::hello(client, sees(&server.house).await);
+            server.respond(id, answer);
+        });
+    }
+
+    /// The protocol's version 1, whatever was asked for. `sees`: the model takes pictures.
+    fn hello(client: Client, sees: bool) -> Result<Reply, Error> {
         let sessions = SessionCapabilities::new()
             .list(SessionListCapabilities::new())
             .delete(SessionDeleteCapabilities::new())
@@ -242,7 +254,7 @@ impl Server {
             .close(SessionCloseCapabilities::new());
         let capabilities = AgentCapabilities::new()
             .load_session(true)
-            .prompt_capabilities(PromptCapabilities::new().image(true).embedded_context(true))
+            .prompt_capabilities(PromptCapabilities::new().image(sees).embedded_context(true))
             .mcp_capabilities(McpCapabilities::new().http(true))
             .session_capabilities(sessions);
         let info = Implementation::new("agent", env!("CARGO_PKG_VERSION")).title("agent".to_owned());

@@ -28,7 +28,7 @@ use crate::provider::quirks;
 use crate::provider::responses::Responses;
 use crate::provider::{Effort, Provider};
 #[cfg(feature = "http")]
-use crate::provider::{Prices, ProviderError};
+use crate::provider::{Model, Prices, ProviderError};
 use crate::settings::{Compact, Settings};
 
 /// What a turn works with. Cheap to clone.
@@ -104,6 +104,18 @@ pub fn equip(settings: &Settings, skills: Arc<Catalogue>, local: bool, keys: &[S
 #[cfg(feature = "http")]
 pub fn connect(remote: &Remote, key: Option<&str>, settings: &Settings) -> Result<Arc<dyn Provider>, UnknownForm> {
     let entry = models::provider(&remote.provider).ok_or_else(|| UnknownForm(remote.provider.clone()))?;
+    let model = known(remote, settings);
+    let endpoint = endpoint(remote, key, settings, entry);
+    Ok(match entry.form {
+        Form::OpenaiChat => Arc::new(OpenAi::new(model, endpoint)),
+        Form::Responses => Arc::new(Responses::new(model, endpoint)),
+        Form::Anthropic => Arc::new(Anthropic::new(model, endpoint)),
+    })
+}
+
+/// What is known of a model: by the table, and by the settings, which know better.
+#[cfg(feature = "http")]
+pub fn known(remote: &Remote, settings: &Settings) -> Model {
     let mut model = models::model(&remote.provider, &remote.model);
     if remote.key == KeyFrom::Nowhere && is_on_this_machine(&remote.base_url) {
         model.prices = Some(Prices::FREE);
@@ -112,12 +124,7 @@ pub fn connect(remote: &Remote, key: Option<&str>, settings: &Settings) -> Resul
         model.learn(facts);
     }
     model.context = settings.max_context.unwrap_or(model.context);
-    let endpoint = endpoint(remote, key, settings, entry);
-    Ok(match entry.form {
-        Form::OpenaiChat => Arc::new(OpenAi::new(model, endpoint)),
-        Form::Responses => Arc::new(Responses::new(model, endpoint)),
-        Form::Anthropic => Arc::new(Anthropic::new(model, endpoint)),
-    })
+    model
 }
 
 #[cfg(feature = "http")]

@@ -30,6 +30,16 @@ fn n123_n124_version_1_is_answered_whatever_was_asked_for() {
 }
 
 #[test]
+fn pictures_are_offered_where_the_model_is_known_to_see() {
+    let told = "models: {mine: {sees: true}}\n";
+    for (model, settings, sees) in [("gpt-5.5", "", true), ("mine", "", false), ("mine", told, true)] {
+        let test = Test::new([]).args(["--model", model]).settings(settings);
+        let answer = test.silent().call("initialize", json!({"protocolVersion": 1})).unwrap();
+        assert_eq!(answer["agentCapabilities"]["promptCapabilities"]["image"], sees, "{model} {settings}");
+    }
+}
+
+#[test]
 fn n40_n41_the_beginning_waits_for_no_model() {
     // A server that takes connections and says nothing: neither its models nor an answer.
     let dead = TcpListener::bind("127.0.0.1:0").unwrap();
