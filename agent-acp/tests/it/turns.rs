@@ -229,4 +229,10 @@ fn the_todo_list_is_the_clients_plan() {
         .collect();
     assert_eq!(entries, [("look", "completed"), ("do", "in_progress"), ("check", "pending")]);
     assert!(turn.questions.is_empty());
+    // And again when it is loaded.
+    let (live, from) = (plan[0].clone(), editor.frames.len());
+    let again = editor.again(&session);
+    editor.call("session/load", again).unwrap();
+    let told = editor.frames[from..].iter().filter_map(|f| f.update()).filter(|u| u["sessionUpdate"] == "plan");
+    assert_eq!(told.collect::<Vec<_>>(), [&live], "#23");
 }
