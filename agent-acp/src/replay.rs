@@ -6,10 +6,10 @@ use agent_client_protocol_schema::v1::{
     ContentChunk, Diff, MessageId, SessionUpdate, ToolCallContent, ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields,
 };
 use agent_core::{Block, CallResult, Message};
-use agent_tools::{Call, CallKind, Outline, Part, ToolContext, Tools};
+use agent_tools::{Call, CallKind, Outline, Part, Todo, ToolContext, Tools};
 use serde_json::Value;
 
-use crate::translate::{called, parts, text};
+use crate::translate::{called, parts, plan, text};
 
 /// What the model is told by the program in a person's place begins with one of these.
 const BY_THE_PROGRAM: [&str; 3] = ["[sub-agent ", "[bg-bash ", "<context-snapshot>"];
@@ -30,6 +30,8 @@ struct Open {
     name: String,
     /// It shows a diff already, which its text must not replace.
     diff: bool,
+    /// The todo list that it writes.
+    todos: Option<Vec<Todo>>,
 }
 
 impl Names {
@@ -38,13 +40,13 @@ impl Names {
         let times = self.calls.entry(id.to_owned()).or_default();
         *times += 1;
         let name = if *times == 1 { id.to_owned() } else { format!("{id}#{times}") };
-        self.open.insert(id.to_owned(), Open { name: name.clone(), diff: false });
+        self.open.insert(id.to_owned(), Open { name: name.clone(), diff: false, todos: None });
         name
     }
 
-    fn shows_diff(&mut self, id: &str) {
+    fn shows(&mut self, id: &str, diff: bool, todos: Option<Vec<Todo>>) {
         if let Some(open) = self.open.get_mut(id) {
-            open.diff = true;
+            (open.diff, open.todos) = (diff, todos);
         }
     }
 
@@ -59,7 +61,7 @@ impl Names {
     }
 
     fn ended(&mut self, id: &str) -> Open {
-        self.open.remove(id).unwrap_or_else(|| Open { name: id.to_owned(), diff: false })
+        self.open.remove(id).unwrap_or_else(|| Open { name: id.to_owned(), diff: false, todos: None })
     }
 
     /// The message that words belong to now.
@@ -83,7 +85,7 @@ pub fn message(message: &Message, names: &mut Names, tools: &Tools, cx: &ToolCon
     match message {
         Message::User(parts) => said(parts, names),
         Message::Assistant(blocks) => answered(blocks, names, tools, cx),
-        Message::Results(results) => results.iter().map(|result| came_to(result, names)).collect(),
+        Message::Results(results) => results.iter().flat_map(|result| came_to(result, names)).collect(),
     }
 }
 
@@ -106,9 +108,7 @@ fn answered(blocks: &[Block], names: &mut Names, tools: &Tools, cx: &ToolContext
                 let outline = outline(call, tools, cx);
                 let mut told = called(&names.begin(&call.id), call, &outline);
                 told.content = diffs(call, &outline);
-                if !told.content.is_empty() {
-                    names.shows_diff(&call.id);
-                }
+                names.shows(&call.id, !told.content.is_empty(), todos(call, &outline));
                 updates.push(SessionUpdate::ToolCall(told));
             }
         }
@@ -122,13 +122,20 @@ fn outline(call: &Call, tools: &Tools, cx: &ToolContext) -> Outline {
     opened.unwrap_or_else(|_| Outline::new(CallKind::Other, call.name.clone()))
 }
 
-fn came_to(result: &CallResult, names: &mut Names) -> SessionUpdate {
+fn came_to(result: &CallResult, names: &mut Names) -> Vec<SessionUpdate> {
     let status = if result.failed { ToolCallStatus::Failed } else { ToolCallStatus::Completed };
     let fields = ToolCallUpdateFields::new().status(status);
-    let Open { name, diff } = names.ended(&result.id);
+    let Open { name, diff, todos } = names.ended(&result.id);
     let content: Vec<ToolCallContent> = parts(&result.parts).collect();
     let fields = if diff && !result.failed { fields } else { fields.content(content) };
-    SessionUpdate::ToolCallUpdate(ToolCallUpdate::new(name, fields))
+    let plan = todos.filter(|_| !result.failed).map(|todos| SessionUpdate::Plan(plan(&todos)));
+    std::iter::once(SessionUpdate::ToolCallUpdate(ToolCallUpdate::new(name, fields))).chain(plan).collect()
+}
+
+/// The todo list that a call writes, as its arguments say.
+fn todos(call: &Call, outline: &Outline) -> Option<Vec<Todo>> {
+    let arguments: Value = serde_json::from_str(&call.arguments).ok().filter(|_| outline.kind == CallKind::Todo)?;
+    serde_json::from_value(arguments.get("todos")?.clone()).ok()
 }
 
 /// What a call was to change, as its arguments say: whole files are not kept in the log.

@@ -192,6 +192,19 @@ fn lines_that_are_no_messages_are_told_and_what_follows_is_read() {
 }
 
 #[test]
+fn text_that_is_no_unicode_is_refused_under_its_id() {
+    let test = Test::new([says("alive")]);
+    let (mut editor, session) = test.session();
+    let block = r#"{"type":"text","text":"\ud800"}"#;
+    editor.line(&format!(
+        r#"{{"jsonrpc":"2.0","id":"odd","method":"session/prompt","params":{{"sessionId":"{session}","prompt":[{block}]}}}}"#
+    ));
+    let frame = editor.until("an answer", |f| f.from_agent && f.message["id"] == "odd");
+    assert_eq!(frame.message["error"]["code"], -32602);
+    assert_eq!(editor.prompt(&session, "hi").said(), "alive");
+}
+
+#[test]
 fn ids_come_back_as_they_were() {
     let mut editor = Test::new([]).editor();
     for id in [json!("a text"), json!(-7), json!(9_007_199_254_740_993_u64)] {

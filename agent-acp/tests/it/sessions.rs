@@ -184,6 +184,37 @@ fn a_copy_goes_its_own_way() {
 }
 
 #[test]
+fn a_copy_is_made_while_a_turn_runs() {
+    let command = sleep(410);
+    let test = Test::minded(move |request| match request.to_string().contains("in the copy") {
+        true => says("Here."),
+        false => bash(&command),
+    });
+    let (mut editor, session) = test.session();
+    editor.consent = Some("allow");
+    let id = editor.prompts(&session, "go");
+    editor.runs(&sleep(410));
+    let fork = json!({"sessionId": session, "cwd": test.work(), "mcpServers": []});
+    let copy = editor.call("session/fork", fork).unwrap()["sessionId"].as_str().unwrap().to_owned();
+    assert_eq!(editor.prompt(&copy, "in the copy").said(), "Here.");
+    assert_eq!(test.model.faults(), Vec::<String>::new(), "no call is left without a result");
+    editor.cancel(&session);
+    assert_eq!(editor.turn(id).stop(), "cancelled");
+}
+
+#[test]
+fn what_another_process_has_is_not_deleted() {
+    let test = Test::new([says("one"), says("two")]);
+    let (mut first, session) = test.session();
+    first.prompt(&session, "go");
+    let mut second = test.editor();
+    let (_, error) = second.fails("session/delete", json!({"sessionId": session}));
+    assert!(error["message"].as_str().unwrap().contains("in use"), "{error}");
+    assert_eq!(first.prompt(&session, "again").said(), "two");
+    assert_eq!(test.stores().len(), 1);
+}
+
+#[test]
 fn another_process_has_it() {
     let test = Test::new([says("one"), says("two")]);
     let (mut first, session) = test.session();

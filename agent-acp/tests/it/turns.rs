@@ -161,6 +161,20 @@ fn prompts_wait_for_each_other() {
 }
 
 #[test]
+fn what_is_too_much_to_wait_is_refused_at_once() {
+    let test = Test::new([Answer::Stalls("Half".into())]);
+    let (mut editor, session) = test.session();
+    let ids: Vec<u64> = (0..110).map(|_| editor.prompts(&session, "go")).collect();
+    let (code, last) = (-32600, *ids.last().unwrap());
+    assert_eq!(editor.answer(last).unwrap_err()["code"], code);
+    editor.cancel(&session);
+    let answers: Vec<Result<Value, Value>> = ids.into_iter().map(|id| editor.answer(id)).collect();
+    let cancelled = answers.iter().filter(|a| a.as_ref().is_ok_and(|a| a["stopReason"] == "cancelled")).count();
+    let refused = answers.iter().filter(|a| a.as_ref().is_err_and(|e| e["code"] == code)).count();
+    assert_eq!((cancelled, refused), (100, 10));
+}
+
+#[test]
 fn a_turn_that_runs_is_steered() {
     let test = Test::new([bash("sleep 0.4"), says("turned")]);
     let (mut editor, session) = test.session();
@@ -215,4 +229,10 @@ fn the_todo_list_is_the_clients_plan() {
         .collect();
     assert_eq!(entries, [("look", "completed"), ("do", "in_progress"), ("check", "pending")]);
     assert!(turn.questions.is_empty());
+    // And again when it is loaded.
+    let (live, from) = (plan[0].clone(), editor.frames.len());
+    let again = editor.again(&session);
+    editor.call("session/load", again).unwrap();
+    let told = editor.frames[from..].iter().filter_map(|f| f.update()).filter(|u| u["sessionUpdate"] == "plan");
+    assert_eq!(told.collect::<Vec<_>>(), [&live], "#23");
 }
