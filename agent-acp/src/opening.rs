@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use agent_client_protocol_schema::v1::{
     ContentBlock, Error, ForkSessionRequest, LoadSessionRequest, McpServer, NewSessionRequest, ResumeSessionRequest,
-    SystemPrompt, SystemPromptMode,
+    SessionUpdate, SystemPrompt, SystemPromptMode,
 };
 use agent_core::SessionId;
 use agent_core::session::{Sessions, read_all};
@@ -24,7 +24,7 @@ use crate::problem::{internal, invalid_params, unknown_session};
 use crate::replay;
 use crate::server::Server;
 use crate::show::Show;
-use crate::translate::setup_error;
+use crate::translate::{setup_error, usage};
 
 /// What a client wants opened.
 #[derive(Debug)]
@@ -169,6 +169,10 @@ impl Opening {
         }
         if !is_new {
             replay(&session.place, &made, &mut show, replays).await?;
+        }
+        if replays && session.usage().requests > 0 {
+            let size = made.agent.provider.model().context;
+            show.update(SessionUpdate::UsageUpdate(usage(&session.usage(), size))).await;
         }
         let live = Live::new(session, made, show, connection, told);
         Ok(Opened { id, live, is_new })

@@ -212,7 +212,9 @@ pub fn answer(chosen: &str) -> Answer {
 
 /// How full the context is, and what the session has cost.
 pub fn usage(report: &UsageReport, size: u64) -> UsageUpdate {
-    UsageUpdate::new(report.context, size).cost(report.cost.map(|cost| Cost::new(cost, "USD")))
+    // A millionth of a dollar is finer than any price; what is beyond it is noise.
+    let rounded = |cost: f64| (cost * 1e6).round() / 1e6;
+    UsageUpdate::new(report.context, size).cost(report.cost.map(|cost| Cost::new(rounded(cost), "USD")))
 }
 
 /// What a turn used.
