@@ -12,6 +12,8 @@ pub struct Client {
     pub compactions: bool,
     /// It knows options that are on or off.
     pub booleans: bool,
+    /// It shows plans as pages.
+    pub plans: bool,
     /// It shows sub-agents.
     pub sub_agents: bool,
     /// It shows what a command prints in a terminal of its own: `_meta.terminal_output`.
@@ -34,6 +36,7 @@ impl From<&ClientCapabilities> for Client {
             booleans: session
                 .and_then(|session| session.config_options.as_ref())
                 .is_some_and(|options| options.boolean.is_some()),
+            plans: said.plan.is_some(),
             sub_agents: said.subagents.is_some(),
             terminal_output: extension("terminal_output"),
             terminal_auth: said.auth.terminal || extension("terminal-auth"),

@@ -15,6 +15,7 @@ use agent_tools::builtin::Disk;
 use agent_tools::policy::Open;
 use agent_tools::{Alone, Jobs, Place, ToolContext};
 use tokio::task::spawn_blocking;
+use tokio_util::sync::CancellationToken;
 
 use crate::connection::Params;
 use crate::files::Buffers;
@@ -169,6 +170,9 @@ impl Opening {
         }
         if !is_new {
             replay(&session.place, &made, &mut show, replays).await?;
+        }
+        if replays {
+            show.plan_page(&CancellationToken::new()).await;
         }
         if replays && session.usage().requests > 0 {
             let size = made.agent.provider.model().context;

@@ -1,13 +1,15 @@
 //! What happens in a turn as a client sees it: events become updates, in their order, as fast as it reads.
 
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use agent_client_protocol_schema::v1::{
     CompactionId, CompactionStatus, CompactionUpdate, CurrentModeUpdate, IdleStateUpdate, IdleStopReason,
-    Notice as ProtocolNotice, NoticeSeverity, RequestPermissionOutcome, RequestPermissionRequest,
-    RequestPermissionResponse, SessionNotification, SessionUpdate, StateUpdate, SubagentUpdate, ToolCall,
-    ToolCallContent, ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields, ToolKind,
+    Notice as ProtocolNotice, NoticeSeverity, PlanMarkdown, PlanRemoved, PlanUpdate, PlanUpdateContent,
+    RequestPermissionOutcome, RequestPermissionRequest, RequestPermissionResponse, SessionNotification, SessionUpdate,
+    StateUpdate, SubagentUpdate, ToolCall, ToolCallContent, ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields,
+    ToolKind,
 };
 use agent_core::{Ask, ChildStatus, Compacted, Event, Notice, Stamped};
 use agent_tools::builtin::own_files;
@@ -25,6 +27,8 @@ use crate::replay::Names;
 use crate::terminal::Terminals;
 use crate::translate;
 
+/// What a session's plan is called.
+const PLAN_ID: &str = "plan";
 /// How long a client that was told to stop a turn may take to make room for what is left to tell.
 const PATIENCE: Duration = Duration::from_secs(1);
 
@@ -46,6 +50,8 @@ pub struct Show {
     terminals: Terminals,
     compactions: u64,
     mode: Mode,
+    /// The plan that the client was told, and its file.
+    page: Option<(String, PathBuf)>,
     size: u64,
     // Tasks, because the turn goes on while a person thinks; they end with the answer, the turn, or the client.
     questions: JoinSet<()>,
@@ -83,6 +89,7 @@ impl Show {
             terminals,
             compactions: 0,
             mode,
+            page: None,
             size: 0,
             questions,
             of_children,
@@ -196,6 +203,9 @@ impl Show {
                 if kind == CallKind::Plan {
                     self.planned(stop).await;
                 }
+                if kind == CallKind::Plan || kind.changes_files() {
+                    self.plan_page(stop).await;
+                }
             }
             Event::Usage(report) => {
                 self.names.next_message();
@@ -227,6 +237,27 @@ impl Show {
         if mode != std::mem::replace(&mut self.mode, mode) {
             self.tell(SessionUpdate::CurrentModeUpdate(CurrentModeUpdate::new(mode.id())), stop).await;
         }
+    }
+
+    /// Tells the plan as it is worked out, else the one that was agreed to, where the client knows another one.
+    pub async fn plan_page(&mut self, stop: &CancellationToken) {
+        if !self.client.plans {
+            return;
+        }
+        let page = |name| Some((own_files::text(name, &self.place)?, own_files::path(name, &self.place)?));
+        let now = page(own_files::DRAFT).or_else(|| page(own_files::PLAN));
+        if now == self.page {
+            return;
+        }
+        let update = match &now {
+            Some((text, path)) => {
+                let page = PlanMarkdown::new(PLAN_ID, text.clone()).path(path.clone());
+                SessionUpdate::PlanUpdate(PlanUpdate::new(PlanUpdateContent::Markdown(page)))
+            }
+            None => SessionUpdate::PlanRemoved(PlanRemoved::new(PLAN_ID)),
+        };
+        self.page = now;
+        self.tell(update, stop).await;
     }
 
     #[deny(clippy::wildcard_enum_match_arm)]

@@ -215,6 +215,31 @@ fn a_plan_is_made_shown_and_agreed_to_before_anything_is_changed() {
 }
 
 #[test]
+fn the_plan_is_a_page_for_clients_that_show_one() {
+    for shows in [true, false] {
+        let capabilities = if shows { json!({"plan": {}}) } else { json!({}) };
+        let test = Test::new([says("hello")]).full().args(["--permissions", "allow"]).capable(capabilities);
+        let (mut editor, session) = test.session();
+        editor.prompt(&session, "hi");
+        let write = |text: &str| calls("Write", &json!({"path": draft(&test), "content": text}));
+        test.model.add([
+            write("1. dance\n"),
+            write("1. sing\n"),
+            calls("PlanConfirm", &json!({})),
+            says("a plan was made"),
+            calls("PlanClear", &json!({})),
+            says("it was done"),
+            says("done"),
+        ]);
+        let turn = editor.prompt(&session, "plan it");
+        let told: Vec<&str> = turn.of("plan_update").iter().map(|u| u["plan"]["content"].as_str().unwrap()).collect();
+        let expect = if shows { vec!["1. dance\n", "1. sing\n", "1. sing\n"] } else { Vec::new() };
+        assert_eq!(told, expect);
+        assert_eq!(turn.of("plan_removed").len(), usize::from(shows));
+    }
+}
+
+#[test]
 fn a_plan_that_is_not_agreed_to_changes_nothing() {
     let test = Test::new([says("hello")]).full();
     let (mut editor, session) = test.session();
