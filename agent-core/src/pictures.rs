@@ -31,8 +31,12 @@ const KINDS: [(&[u8], &str); 5] = [
 pub fn prompt(text: String, typed: &str, cwd: &Path, sees: bool) -> (Prompt, Vec<String>) {
     let (mut pictures, mut told) = (Vec::new(), Vec::new());
     for path in named(typed).into_iter().map(|name| cwd.join(name)).filter(|path| path.is_file()) {
+        if pictures.len() >= MOST {
+            told.push(format!("{} is left out: {MOST} pictures are the most", path.display()));
+            continue;
+        }
         match read(&path) {
-            Ok((media_type, bytes)) if pictures.len() < MOST => {
+            Ok((media_type, bytes)) => {
                 told.push(format!(
                     "with the picture {} ({media_type}, {} kB)",
                     path.display(),
@@ -40,7 +44,6 @@ pub fn prompt(text: String, typed: &str, cwd: &Path, sees: bool) -> (Prompt, Vec
                 ));
                 pictures.push((path, media_type, bytes));
             }
-            Ok(_) => told.push(format!("{} is left out: {MOST} pictures are the most", path.display())),
             Err(why) => told.push(format!("{} is not shown to the model: {why}", path.display())),
         }
     }
