@@ -4,39 +4,61 @@ use std::path::{Path, PathBuf};
 
 use super::words::{Piece, Word};
 
-/// The files that a pattern matches, and how many entries were looked at. None where there are too many.
-pub(super) fn expand(dir: &Path, parts: &[(String, bool)], budget: usize) -> Option<(Vec<PathBuf>, usize)> {
-    let mut found = vec![dir.to_path_buf()];
-    let mut looked = 0;
+/// What a pattern comes to.
+pub(super) struct Expanded {
+    /// The files that it matches.
+    pub(super) found: Vec<PathBuf>,
+    /// The directories that are looked into for it and lie behind a link.
+    pub(super) through: Vec<PathBuf>,
+    /// How many entries were looked at.
+    pub(super) looked: usize,
+}
+
+/// The files that a pattern matches. None where there are too many.
+pub(super) fn expand(dir: &Path, parts: &[(String, bool)], budget: usize) -> Option<Expanded> {
+    // Each with whether a link is on its way.
+    let mut found = vec![(dir.to_path_buf(), false)];
+    let (mut looked, mut through, mut varies) = (0, Vec::new(), false);
     for (at, (part, literal)) in parts.iter().enumerate() {
         if *literal {
             let root = at == 0 && part.is_empty() && parts.len() > 1;
-            found.iter_mut().for_each(|path| if root { *path = PathBuf::from("/") } else { path.push(part) });
+            for (path, linked) in &mut found {
+                if root {
+                    *path = PathBuf::from("/");
+                } else {
+                    path.push(part);
+                    *linked |= varies && path.is_symlink();
+                }
+            }
             continue;
         }
         let mut next = Vec::new();
-        for dir in &found {
+        for (dir, linked) in &found {
             looked += 1;
             if looked > budget {
                 return None;
             }
             if part.starts_with(['.', '[', '?']) && matches(part, "..") {
-                next.push(dir.join(".."));
+                next.push((dir.join(".."), *linked));
             }
-            for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
+            let Ok(entries) = std::fs::read_dir(dir) else { continue };
+            through.extend(linked.then(|| dir.clone()));
+            for entry in entries.flatten() {
                 looked += 1;
                 if looked > budget {
                     return None;
                 }
                 let name = entry.file_name();
                 if name.to_str().is_none_or(|name| matches(part, name)) {
-                    next.push(entry.path());
+                    let link = entry.file_type().is_ok_and(|kind| kind.is_symlink());
+                    next.push((entry.path(), *linked || link));
                 }
             }
         }
         found = next;
+        varies = true;
     }
-    Some((found, looked))
+    Some(Expanded { found: found.into_iter().map(|(path, _)| path).collect(), through, looked })
 }
 
 /// Whether a pattern may match a name. Brackets are taken for any character: too much is found rather than too little.

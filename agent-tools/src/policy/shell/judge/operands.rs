@@ -2,7 +2,7 @@
 
 use super::super::arguments::Arguments;
 use super::super::plan::Dirs;
-use super::super::programs::{self, Kind, Program};
+use super::super::programs::{self, Kind, Operand, Program};
 use super::super::special;
 use super::super::words::Word;
 use super::{Around, Judge, Reach};
@@ -68,9 +68,11 @@ impl Judge<'_> {
             // A word that may be several moves those behind it to other places.
             shifted |= word.literal().is_none();
             if shifted && !listing && replaced.is_none() {
-                let places = kinds.iter().map(|o| o.kind).filter(|other| *other != kind);
                 let firm = kinds.iter().any(|o| o.many) && !kinds.first().is_some_and(|o| o.kind == Kind::Text);
-                places.filter(|_| !firm).for_each(|kind| self.operand(kind, word, around, &reach));
+                // In the last place, of one that is several itself only the last is what stands there.
+                let stands = |o: &Operand| !firm || o.many && word.literal().is_none();
+                let places = kinds.iter().filter(|o| o.kind != kind && stands(o));
+                places.for_each(|o| self.operand(o.kind, word, around, &reach));
             }
         }
         self.code(&code, around);
@@ -177,7 +179,7 @@ fn expected(program: &Program, taken: &Arguments<'_>) -> usize {
 }
 
 /// The kind of operand number `at` of `count`: what repeats takes all that the others leave.
-fn kind_at(kinds: &[programs::Operand], at: usize, count: usize) -> Option<Kind> {
+fn kind_at(kinds: &[Operand], at: usize, count: usize) -> Option<Kind> {
     let many = kinds.iter().position(|o| o.many);
     let Some(many) = many else { return kinds.get(at).map(|o| o.kind) };
     let behind = kinds.len() - many - 1;

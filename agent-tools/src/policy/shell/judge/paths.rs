@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::super::patterns;
+use super::super::patterns::{self, Expanded};
 use super::super::plan::Dirs;
 use super::super::words::{Piece, Word};
 use super::{Around, ENTRIES, Judge, Reach, STEPS};
@@ -143,10 +143,13 @@ impl Judge<'_> {
 
     pub(super) fn expanded(&mut self, dir: &Path, parts: &[(String, bool)]) -> Option<Vec<PathBuf>> {
         let budget = ENTRIES.checked_sub(self.entries)?;
-        let found = patterns::expand(dir, parts, budget);
+        let expanded = patterns::expand(dir, parts, budget);
         // What was too much once is not looked through again.
-        self.entries += found.as_ref().map_or(ENTRIES, |(_, looked)| *looked + 1);
-        found.map(|(found, _)| found)
+        self.entries += expanded.as_ref().map_or(ENTRIES, |expanded| expanded.looked + 1);
+        let Expanded { found, through, .. } = expanded?;
+        // A shell looks there whether anything matches or not.
+        through.iter().for_each(|dir| self.at(dir, &dir.to_string_lossy(), Rights::READ));
+        Some(found)
     }
 
     pub(in crate::policy::shell) fn locate(&mut self, path: &str, shown: &str, rights: Rights, dirs: &Dirs) {

@@ -175,7 +175,7 @@ impl Planner<'_> {
         let pattern = word.pattern().filter(|text| !text.starts_with(['-', '+']))?;
         let mut led = before.enter(&pattern);
         for dir in before.0.iter().flatten() {
-            let (found, _) = patterns::expand(dir, &patterns::pattern_parts(word), ENTRIES)?;
+            let found = patterns::expand(dir, &patterns::pattern_parts(word), ENTRIES)?.found;
             for path in found.iter().filter(|path| path.is_dir()) {
                 led.join(&before.enter(path.to_str()?));
             }
