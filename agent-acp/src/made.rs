@@ -77,7 +77,7 @@ impl House {
         setup.keeps = self.keeps;
         setup.skills.clone_from(&self.skills);
         setup.settings.additional_directories.extend(further);
-        setup.tell(&setup.warnings.clone());
+        setup.tell(&setup.warnings);
         Ok(setup)
     }
 }

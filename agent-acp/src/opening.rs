@@ -169,7 +169,7 @@ impl Opening {
             session.files = Arc::new(buffers);
         }
         if !is_new {
-            replay(&session.place, &made, &mut show, replays).await?;
+            tell_again(&session.place, &made.agent.tools, &mut show, replays).await?;
         }
         if replays {
             show.plan_page(&CancellationToken::new()).await;
@@ -217,11 +217,6 @@ async fn session(setup: Setup, wanted: Wanted) -> Result<agent_core::Session, Er
     });
     let opened = opened.await.map_err(|e| internal(e.to_string()))?;
     opened.map_err(|error| setup_error(&error))
-}
-
-async fn replay(place: &Arc<Place>, made: &Made, show: &mut Show, tells: bool) -> Result<(), Error> {
-    let tools = made.agent.tools.clone();
-    tell_again(place, &tools, show, tells).await
 }
 
 /// Goes through all that was said, so that names stay the same; and tells it, where that is wanted.

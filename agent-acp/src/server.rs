@@ -18,7 +18,7 @@ use agent_client_protocol_schema::v1::{
     SetSessionConfigOptionRequest, SetSessionConfigOptionResponse, SetSessionModeRequest, SetSessionModeResponse,
 };
 use agent_core::provider::Effort;
-use agent_core::session::{Scope, Sessions};
+use agent_core::session::Scope;
 use agent_core::settings::Compact;
 use agent_core::{Prompt, SessionId};
 use serde::{Deserialize, Serialize};
@@ -502,7 +502,7 @@ impl Server {
         let behind = request.cursor.as_deref().map(Cursor::read).transpose()?;
         let here = request.cwd.clone().unwrap_or_else(|| self.house.world.cwd.clone());
         let scope = Scope { all_projects: request.cwd.is_none(), sub_agents: false };
-        let sessions = self.house.sessions(&here);
+        let sessions = self.house.world.at(here).sessions();
         let cwd = request.cwd;
         // On a thread, because many logs are looked through.
         let kept = spawn_blocking(move || sessions.list(scope)).await;
@@ -540,7 +540,7 @@ impl Server {
             live.close().await;
             self.slots().remove(&session);
         }
-        let sessions = self.house.sessions(&self.house.world.cwd);
+        let sessions = self.house.world.sessions();
         let Some(directory) = sessions.by_id(&SessionId::named(session.clone())) else {
             return Reply::of(&DeleteSessionResponse::new());
         };
@@ -601,12 +601,5 @@ impl Cursor {
     fn comes_behind(&self, other: &Self) -> bool {
         let time = |cursor: &Self| cursor.used.parse::<jiff::Timestamp>().ok();
         (time(self), &other.id) < (time(other), &self.id)
-    }
-}
-
-impl House {
-    /// The sessions of a place.
-    fn sessions(&self, cwd: &std::path::Path) -> Sessions {
-        Sessions::of(&self.world.dirs.data.join("sessions"), cwd)
     }
 }

@@ -70,6 +70,11 @@ impl World {
         Self { cwd, ..self.clone() }
     }
 
+    /// The sessions of this project.
+    pub fn sessions(&self) -> Sessions {
+        Sessions::of(&self.dirs.data.join("sessions"), &self.cwd)
+    }
+
     /// A variable of the environment; empty ones count as unset.
     pub fn lookup(&self, name: &str) -> Option<String> {
         self.texts.get(name).filter(|value| !value.is_empty()).cloned()
@@ -191,7 +196,7 @@ impl Setup {
 
     /// The sessions of this project.
     pub fn sessions(&self) -> Sessions {
-        Sessions::of(&self.world.dirs.data.join("sessions"), &self.world.cwd)
+        self.world.sessions()
     }
 
     /// The servers of tools that the settings name, and these; they are connected beside everything else. To be called
